@@ -1,0 +1,95 @@
+# How a folder under src/ becomes a library and its tests. Included once by the top CMakeLists.txt.
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+
+set(VARVE_SANITIZE "" CACHE STRING "Value for -fsanitize=, for example address,undefined")
+option(VARVE_FUZZ "Build x_fuzz.cc files as libFuzzer programs" OFF)
+
+# Dev: quick to compile, still fast enough for thousands of simulated seeds.
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
+set(CMAKE_C_FLAGS_DEV "-O1 -g1")
+set(CMAKE_EXE_LINKER_FLAGS_DEV "")
+# Release keeps CHECK (base/check.h does not depend on NDEBUG) and line tables for crash reports.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-gnu-statement-expression
+                    -fno-omit-frame-pointer)
+add_link_options(-fuse-ld=mold)
+
+find_program(VARVE_CCACHE ccache)
+if(VARVE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${VARVE_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${VARVE_CCACHE}")
+endif()
+
+if(VARVE_SANITIZE)
+  add_compile_options(-fsanitize=${VARVE_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${VARVE_SANITIZE})
+endif()
+if(VARVE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+if(VARVE_TESTS)
+  enable_testing()
+  include(GoogleTest)
+  find_package(GTest REQUIRED)
+  find_package(benchmark QUIET)
+endif()
+
+# varve_module(<name> [DEPS <targets>] [TEST_DEPS <targets>] [SOURCES <generated sources>])
+#
+# Makes the library varve_<name> from the .cc files of the current folder (not of its subfolders), and from
+# the files beside them, told apart by suffix: one test program <name>_test from all x_test.cc, one libFuzzer
+# program per x_fuzz.cc (preset fuzz), one benchmark program per x_bench.cc.
+# DEPS are the only libraries it may use; the order of folders is checked by tools/tidy.py.
+function(varve_module name)
+  cmake_parse_arguments(ARG "" "" "DEPS;TEST_DEPS;SOURCES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "*.cc")
+  set(tests ${sources})
+  set(fuzzers ${sources})
+  set(benches ${sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  list(APPEND sources ${ARG_SOURCES})
+
+  if(sources)
+    add_library(varve_${name} STATIC ${sources})
+    target_include_directories(varve_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/src")
+    target_link_libraries(varve_${name} PUBLIC ${ARG_DEPS})
+  else()
+    add_library(varve_${name} INTERFACE)
+    target_include_directories(varve_${name} INTERFACE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/src")
+    target_link_libraries(varve_${name} INTERFACE ${ARG_DEPS})
+  endif()
+
+  if(NOT VARVE_TESTS)
+    return()
+  endif()
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE varve_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+  if(VARVE_FUZZ)
+    foreach(file ${fuzzers})
+      get_filename_component(program "${file}" NAME_WE)
+      add_executable(${name}_${program} "${file}")
+      target_link_libraries(${name}_${program} PRIVATE varve_${name} ${ARG_TEST_DEPS} -fsanitize=fuzzer)
+    endforeach()
+  endif()
+  if(benchmark_FOUND AND NOT VARVE_SANITIZE)
+    foreach(file ${benches})
+      get_filename_component(program "${file}" NAME_WE)
+      add_executable(${name}_${program} EXCLUDE_FROM_ALL "${file}")
+      target_link_libraries(${name}_${program} PRIVATE varve_${name} ${ARG_TEST_DEPS} benchmark::benchmark_main)
+    endforeach()
+  endif()
+endfunction()
