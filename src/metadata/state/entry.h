@@ -1,0 +1,171 @@
+// What an entry of the metadata log says: a header, and commands that apply together, in order.
+// Bytes: docs/formats/entry.md. Encoding is dense and deterministic; decoding is total on any input.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace varve::metadata {
+
+// One upload of one incarnation; its key in the object store is derived (metadata/state/object_key.h).
+struct ObjectId {
+  Incarnation incarnation;
+  ObjectNumber number;
+
+  auto operator<=>(const ObjectId&) const = default;
+};
+
+struct Endpoint {
+  std::string listener;  // name of the listener, "PLAINTEXT" by default
+  std::string host;
+  uint16_t port = 0;
+
+  bool operator==(const Endpoint&) const = default;
+};
+
+// A batch of a run that has a producer id; the checks of idempotence split runs here.
+struct ProducerBatch {
+  uint32_t bytes = 0;
+  uint32_t records = 0;
+  ProducerId producer_id;
+  ProducerEpoch epoch;
+  Sequence first_sequence;  // of `records` sequences, wrapping at 2^31
+
+  bool operator==(const ProducerBatch&) const = default;
+};
+
+// One contiguous stretch of a partition's batches inside one object, before it has offsets.
+struct Run {
+  uint32_t index = 0;  // place in the object's directory; a run commits at most once (invariant 9)
+  PartitionHandle partition;
+  uint64_t position = 0;  // bytes from the start of the object
+  uint32_t bytes = 0;
+  uint32_t records = 0;
+  int64_t max_timestamp = -1;  // ms; of all batches, so an upper bound for a part of a split run
+  bool is_transactional = false;
+  bool is_log_append_time = false;  // the partition's topic stamps append time
+  // Empty: no batch has a producer id. Otherwise every batch of the run, in order; bytes and records add up.
+  std::vector<ProducerBatch> producers;
+
+  bool operator==(const Run&) const = default;
+};
+
+// --- Commands. Numbers are stored: never reuse one. ---
+
+// Makes the sender's nonce an incarnation of `broker` and fences all earlier ones of that id (invariant 4).
+// Only as the first and only command of an entry with incarnation 0 and sequence 1.
+struct RegisterBroker {
+  BrokerId broker;
+  FeatureLevel highest_level;
+  std::vector<Endpoint> endpoints;
+  std::string rack;
+  bool operator==(const RegisterBroker&) const = default;
+};
+struct FenceBroker {
+  Incarnation incarnation;
+  bool operator==(const FenceBroker&) const = default;
+};
+// Proof of life of an idle broker, and its state hash at a position for the comparison of states.
+struct Beat {
+  LogPosition applied;
+  uint64_t state_hash = 0;
+  bool operator==(const Beat&) const = default;
+};
+struct RaiseFeatureLevel {
+  FeatureLevel level;
+  bool operator==(const RaiseFeatureLevel&) const = default;
+};
+// Limits that apply uses must be the same on every broker, so they are entries.
+struct SetLimits {
+  uint32_t producer_batches_kept = 5;  // per (producer id, partition); KIP-1269 names the setting
+  uint32_t partitions_max = 1'000'000;
+  bool operator==(const SetLimits&) const = default;
+};
+struct CreateTopic {
+  Uuid id;
+  std::string name;
+  uint32_t partitions = 0;
+  std::map<std::string, std::string> configs;  // validated by the proposer; data to apply
+  bool operator==(const CreateTopic&) const = default;
+};
+struct DeleteTopic {
+  Uuid id;
+  bool operator==(const DeleteTopic&) const = default;
+};
+// References runs of an uploaded object. The object may be of an earlier incarnation of the same broker.
+struct CommitObject {
+  ObjectId object;
+  FenceEpoch epoch;  // current when the upload began; part of the key
+  uint64_t bytes = 0;
+  uint32_t crc = 0;       // CRC-32C of the whole object
+  uint32_t run_count = 0; // runs in the object's directory, committed here or not
+  std::vector<Run> runs;  // index rising
+  bool operator==(const CommitObject&) const = default;
+};
+// From here on no entry can reference an object of an epoch below `epoch` (invariant 7).
+struct AdvanceGcFence {
+  FenceEpoch epoch;
+  bool operator==(const AdvanceGcFence&) const = default;
+};
+// The store has confirmed the deletion of these pending objects.
+struct ObjectsDeleted {
+  std::vector<ObjectId> objects;
+  bool operator==(const ObjectsDeleted&) const = default;
+};
+// Gives the proposer the producer ids [first, first + count); first is in the result.
+struct AllocateProducerIds {
+  uint32_t count = 1000;
+  bool operator==(const AllocateProducerIds&) const = default;
+};
+// Forgets producers whose last batch is older than `idle_since` (log time, ms).
+struct ExpireProducers {
+  int64_t idle_since = 0;
+  bool operator==(const ExpireProducers&) const = default;
+};
+// Raises a partition's log start (DeleteRecords, retention); runs wholly below it are dereferenced.
+struct SetLogStart {
+  PartitionHandle partition;
+  Offset log_start;
+  bool operator==(const SetLogStart&) const = default;
+};
+// A snapshot of the state at `position` is in the object store, read back and verified.
+struct SnapshotTaken {
+  LogPosition position;
+  uint64_t state_hash = 0;
+  uint64_t bytes = 0;  // of manifest and chunks
+  bool operator==(const SnapshotTaken&) const = default;
+};
+
+using Command = std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLevel, SetLimits, CreateTopic, DeleteTopic,
+                             CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds, ExpireProducers,
+                             SetLogStart, SnapshotTaken>;
+
+struct Entry {
+  Nonce nonce;
+  Incarnation incarnation;  // 0 in a registration
+  EntrySequence sequence;
+  FeatureLevel level{1};  // the grammar the entry needs
+  uint16_t shard = 0;     // reserved: one log has one shard
+  WallTime time;          // the proposer's clock, ms
+  std::vector<Command> commands;
+  bool operator==(const Entry&) const = default;
+};
+
+enum class EntryErrc : uint8_t { kMalformed, kBadChecksum, kUnknownVersion };
+using EntryError = ErrorOf<EntryErrc>;
+
+// At most kMaxEntryBytes if the caller keeps to encoded_size_bound().
+std::vector<uint8_t> encode_entry(const Entry& entry);
+Result<Entry, EntryError> decode_entry(ByteView bytes);
+// An upper bound of what `command` adds to an entry, in bytes; cheap.
+size_t encoded_size_bound(const Command& command);
+
+}  // namespace varve::metadata

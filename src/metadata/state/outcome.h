@@ -1,0 +1,69 @@
+// What apply answers to the proposer of an entry. Only the proposer looks at it; it is not part of the state.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace varve::metadata {
+
+enum class BatchVerdict : uint8_t {
+  kAccepted,
+  kDuplicate,         // stored before under `base_offset`: success for the producer
+  kUnknownPartition,  // deleted, or made again under another handle
+  kOutOfOrder,        // sequence gap, or a start other than 0 by an unknown producer
+  kStaleEpoch,        // older producer epoch
+  kInvalidTxnState,   // transactional without an open transaction
+  kObjectFenced,      // the object's epoch is below the GC fence; upload again
+  kAlreadyCommitted,  // this run of this object was committed by an earlier entry
+  kBadRun,            // the run contradicts itself or its object (a bug of the proposer)
+};
+
+struct BatchOutcome {
+  BatchVerdict verdict = BatchVerdict::kBadRun;
+  Offset base_offset{-1};
+  Offset log_start{0};
+  int64_t append_time = -1;  // ms; set on LogAppendTime runs
+};
+
+// For a run without producers one outcome stands for the whole run; otherwise one a producer batch.
+struct RunOutcome {
+  uint32_t index = 0;
+  std::vector<BatchOutcome> batches;
+};
+
+enum class CommandVerdict : uint8_t {
+  kDone,
+  kRefused,        // by a rule of state; `detail` names it
+  kTopicExists,    // CreateTopic
+  kUnknownTopic,   // DeleteTopic, SetLogStart
+  kOverLimit,      // partitions_max
+  kLevelRefused,   // RegisterBroker below the level, RaiseFeatureLevel not allowed by a live broker
+};
+
+struct CommandOutcome {
+  CommandVerdict verdict = CommandVerdict::kDone;
+  std::vector<RunOutcome> runs;  // CommitObject
+  ProducerId first_producer_id;  // AllocateProducerIds
+  Incarnation incarnation;       // RegisterBroker
+};
+
+enum class EntryVerdict : uint8_t {
+  kApplied,
+  kMalformed,          // not decodable: a counted no-op
+  kAboveFeatureLevel,  // grammar above the level in state: a counted no-op
+  kUnknownIncarnation,
+  kFenced,             // the sender's incarnation is not live
+  kRepeated,           // sequence at or below the last applied
+  kGap,                // sequence above last + 1
+  kBadRegistration,
+};
+
+struct ApplyOutcome {
+  EntryVerdict verdict = EntryVerdict::kApplied;
+  std::vector<CommandOutcome> commands;  // one each, only if kApplied
+};
+
+}  // namespace varve::metadata

@@ -1,0 +1,163 @@
+// State: what replaying the metadata log gives. Pure: no clock, randomness, I/O, pointer order or local setting
+// enters apply(), so that every broker has the same state at the same position (invariant 2).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metadata/state/entry.h"
+#include "metadata/state/outcome.h"
+#include "base/planted_bugs.h"
+
+namespace varve::metadata {
+
+struct BrokerIncarnation {
+  BrokerId broker;
+  Nonce nonce;
+  EntrySequence last_sequence;  // kept after the fence: it tells the fate of entries (invariant 3)
+  bool is_live = true;
+  FeatureLevel highest_level;
+  WallTime last_time;
+  std::vector<Endpoint> endpoints;
+  std::string rack;
+  // Of the newest beat; for the comparison of states.
+  LogPosition beat_position;
+  uint64_t beat_hash = 0;
+};
+
+// A run with its offsets, as fetch plans see it.
+struct StoredRun {
+  ObjectId object;
+  uint64_t position = 0;
+  uint32_t bytes = 0;
+  Offset base_offset;
+  uint32_t records = 0;
+  int64_t max_timestamp = -1;
+  int64_t append_time = -1;  // ms, if is_log_append_time: then every record's timestamp
+  bool is_transactional = false;
+  bool is_log_append_time = false;
+  bool is_marker = false;  // a transaction marker: no object, fetch writes the control batch
+
+  Offset end_offset() const { return base_offset.plus(records); }
+};
+
+struct AbortedTransaction {
+  ProducerId producer_id;
+  Offset first_offset;
+};
+
+struct PartitionView {
+  PartitionHandle handle;
+  Uuid topic;
+  PartitionIndex index;
+  Offset log_start;
+  Offset high_watermark;
+  Offset last_stable;
+};
+
+struct TopicView {
+  Uuid id;
+  std::string name;
+  uint32_t life = 1;  // counts topics of this name, for the folder names of segments
+  std::vector<PartitionHandle> partitions;
+  std::map<std::string, std::string> configs;
+};
+
+// Everything a Fetch needs of one partition, at one log position. Runs cover [from, ...) in offset order.
+struct FetchPlan {
+  PartitionView partition;
+  std::vector<StoredRun> runs;
+  std::vector<AbortedTransaction> aborted;
+};
+
+struct PendingDeletion {
+  ObjectId object;
+  FenceEpoch epoch;
+  LogPosition dereferenced_at;
+  int64_t dereferenced_time = 0;  // log time, ms
+  bool needs_grace = true;        // false: a deleted topic's, nobody may read it
+};
+
+struct RetainedSnapshot {
+  LogPosition position;
+  uint64_t state_hash = 0;
+  uint64_t bytes = 0;
+};
+
+// Life: made empty or from a snapshot, then only apply() changes it. Lives on the core executor of one broker;
+// not thread-safe. Its memory is a few hundred bytes a partition and about 40 a run.
+class State {
+ public:
+  explicit State(PlantedBugs bugs = {});
+  State(State&&) noexcept;
+  State& operator=(State&&) noexcept;
+  ~State();
+
+  // Applies the entry at `position` (strictly rising). Total: any bytes give some outcome, never an error.
+  ApplyOutcome apply(LogPosition position, ByteView entry);
+
+  LogPosition position() const;
+  FeatureLevel feature_level() const;
+  int64_t log_time() const;  // ms, never falls
+  FenceEpoch fence_epoch() const;
+  const SetLimits& limits() const;
+
+  // Incarnations, live or fenced, by number. The newest of a broker id is its current one.
+  const std::map<Incarnation, BrokerIncarnation>& incarnations() const;
+  std::optional<Incarnation> live_incarnation(BrokerId broker) const;
+  std::optional<Incarnation> incarnation_of(Nonce nonce) const;
+
+  // Topics by id; by name only the living one. Pointers are valid until the next apply().
+  const std::map<Uuid, TopicView>& topics() const;
+  const TopicView* find_topic(std::string_view name) const;
+  const TopicView* find_topic(Uuid id) const;
+  // Rises with every change of topics, partitions, configs or live brokers: when to publish a new image.
+  uint64_t image_version() const;
+
+  std::optional<PartitionView> partition(PartitionHandle handle) const;
+  // Runs that hold offsets from `from` on, up to about `max_bytes` (at least one run if there is any), only
+  // below the last stable offset if `committed_only`. nullopt: no such partition.
+  std::optional<FetchPlan> plan_fetch(PartitionHandle handle, Offset from, uint64_t max_bytes,
+                                      bool committed_only) const;
+  // The runs that may hold the first record with timestamp >= `timestamp`, in offset order, at most `max_runs`
+  // starting at `from`. Empty: none.
+  std::optional<FetchPlan> plan_time_lookup(PartitionHandle handle, int64_t timestamp, Offset from,
+                                            size_t max_runs) const;
+  // The run with the largest timestamp (ListOffsets -3), if any.
+  std::optional<FetchPlan> plan_max_timestamp(PartitionHandle handle) const;
+
+  // The next sequence expected from a producer on a partition; nullopt if it is unknown there. Used by ingest
+  // to hold a gap for a moment (DESIGN 6).
+  std::optional<Sequence> next_sequence(PartitionHandle handle, ProducerId producer, ProducerEpoch epoch) const;
+
+  // Whether any live reference or pending deletion names the object (the sweep leaves those alone).
+  bool knows_object(ObjectId object) const;
+  std::optional<FenceEpoch> object_epoch(ObjectId object) const;
+  // Pending objects that may be deleted now by the rules of invariant 7, oldest first, at most `max`.
+  std::vector<PendingDeletion> deletable(size_t max) const;
+  size_t pending_deletions() const;
+
+  const std::vector<RetainedSnapshot>& snapshots() const;  // oldest first, at most 3 newest are retained
+  // Entries at or below may be trimmed: the oldest retained snapshot, once three are retained.
+  LogPosition trimmable() const;
+
+  // Counts of no-ops and refusals by cause since this State was made (not part of the state or its hash).
+  const std::map<std::string, uint64_t>& refusal_counts() const;
+
+  // Sum of the chunk hashes: the same on every broker at the same position.
+  uint64_t hash() const;
+
+  // The state cut into chunks of 1-4 MiB when large, in a fixed order. A chunk's bytes depend only on the state.
+  std::vector<Slice> to_chunks() const;
+  static Result<State, EntryError> from_chunks(const std::vector<Slice>& chunks, PlantedBugs bugs = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace varve::metadata
