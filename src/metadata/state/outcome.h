@@ -64,6 +64,8 @@ enum class EntryVerdict : uint8_t {
 struct ApplyOutcome {
   EntryVerdict verdict = EntryVerdict::kApplied;
   std::vector<CommandOutcome> commands;  // one each, only if kApplied
+  // Partitions with new readable records, a new log start, or gone: whose waiting fetches look again.
+  std::vector<PartitionHandle> changed_partitions;
 };
 
 }  // namespace varve::metadata
