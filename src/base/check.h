@@ -19,9 +19,9 @@ void set_check_hook(CheckHook hook);
 }  // namespace varve
 
 // CHECK(condition) or CHECK(condition, "format {}", args...): aborts with the place, the text and the detail.
-#define CHECK(condition, ...)                                                                        \
-  do {                                                                                               \
-    if (!(condition)) [[unlikely]] {                                                                 \
-      ::varve::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));          \
-    }                                                                                                \
+#define CHECK(condition, ...)                                                               \
+  do {                                                                                      \
+    if (!(condition)) [[unlikely]] {                                                        \
+      ::varve::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                       \
   } while (false)

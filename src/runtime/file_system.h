@@ -20,21 +20,21 @@ namespace varve::runtime {
 enum class FileErrc : uint8_t {
   kNotFound,
   kExists,
-  kNoSpace,      // ENOSPC, EDQUOT
-  kDenied,       // EACCES, EPERM, EROFS
-  kLocked,       // another process holds the lock
-  kNotAFolder,   // a file stands where a folder is needed, or the reverse
-  kIo,           // everything else; the message has the errno text
+  kNoSpace,     // ENOSPC, EDQUOT
+  kDenied,      // EACCES, EPERM, EROFS
+  kLocked,      // another process holds the lock
+  kNotAFolder,  // a file stands where a folder is needed, or the reverse
+  kIo,          // everything else; the message has the errno text
 };
 using FileError = ErrorOf<FileErrc>;
 template <class T>
 using FileResult = Result<T, FileError>;
 
 enum class OpenMode : uint8_t {
-  kRead,            // must exist
-  kReadWrite,       // must exist
-  kCreate,          // read and write; made if absent
-  kCreateNew,       // read and write; kExists if there
+  kRead,       // must exist
+  kReadWrite,  // must exist
+  kCreate,     // read and write; made if absent
+  kCreateNew,  // read and write; kExists if there
 };
 
 // An open file. Any thread, one call at a time. Destroying it closes it (and drops its lock).

@@ -19,7 +19,7 @@
 namespace varve::metadata {
 
 enum class ProposeErrc : uint8_t {
-  kUnknown,   // it may have been applied; nobody here will know (snapshot reloaded, broker stopping in flight)
+  kUnknown,  // it may have been applied; nobody here will know (snapshot reloaded, broker stopping in flight)
   kRejected,  // it was not and will not be applied
   kFull,      // the log takes no more of this kind now; not applied; retry later
   kStopping,  // this broker is stopping; not applied
@@ -31,12 +31,12 @@ enum class SyncErrc : uint8_t { kTimeout, kStopping };
 using SyncError = ErrorOf<SyncErrc>;
 
 enum class StartErrc : uint8_t {
-  kLog,             // the log cannot be opened; the message says why
-  kStore,           // the object store cannot be used
-  kForeignBucket,   // `_log/identity` names another log, or an empty log beside foreign objects (invariant 6)
-  kRolledBack,      // the log is older than what the bucket proves
+  kLog,            // the log cannot be opened; the message says why
+  kStore,          // the object store cannot be used
+  kForeignBucket,  // `_log/identity` names another log, or an empty log beside foreign objects (invariant 6)
+  kRolledBack,     // the log is older than what the bucket proves
   kSnapshotsDamaged,
-  kFenced,          // another broker registered with this id while starting
+  kFenced,  // another broker registered with this id while starting
   kFeatureLevel,
   kStopped,
 };
@@ -46,12 +46,12 @@ struct ClientConfig {
   BrokerId broker;
   std::vector<Endpoint> endpoints;
   std::string rack;
-  std::string key_prefix;  // the namespace; object keys start with it and '/'
-  Duration sync_interval = 2s;        // without other syncs (invariant 5)
-  Duration stale_after = 8s;          // no completed sync for so long: progress() is false
-  Duration beat_after = 5s;           // idle, with more than one live broker
+  std::string key_prefix;       // the namespace; object keys start with it and '/'
+  Duration sync_interval = 2s;  // without other syncs (invariant 5)
+  Duration stale_after = 8s;    // no completed sync for so long: progress() is false
+  Duration beat_after = 5s;     // idle, with more than one live broker
   uint64_t snapshot_after_bytes = 64ull << 20;
-  Duration snapshot_after_time = 60s; // while deletions wait
+  Duration snapshot_after_time = 60s;  // while deletions wait
 };
 
 // Why the broker cannot go on: the app logs it and ends the process.
@@ -65,8 +65,8 @@ class MetadataClient {
  public:
   using AppliedListener = std::function<void(const ApplyOutcome& outcome)>;
 
-  MetadataClient(runtime::Runtime& runtime, MetadataLog& log, object_store::ObjectStore& store, ClientConfig config,
-                 Logger& logger, MetricRegistry& metrics, PlantedBugs bugs = {});
+  MetadataClient(runtime::Runtime& runtime, MetadataLog& log, object_store::ObjectStore& store,
+                 ClientConfig config, Logger& logger, MetricRegistry& metrics, PlantedBugs bugs = {});
   ~MetadataClient();
   MetadataClient(const MetadataClient&) = delete;
   MetadataClient& operator=(const MetadataClient&) = delete;

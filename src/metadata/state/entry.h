@@ -105,9 +105,9 @@ struct CommitObject {
   ObjectId object;
   FenceEpoch epoch;  // current when the upload began; part of the key
   uint64_t bytes = 0;
-  uint32_t crc = 0;       // CRC-32C of the whole object
-  uint32_t run_count = 0; // runs in the object's directory, committed here or not
-  std::vector<Run> runs;  // index rising
+  uint32_t crc = 0;        // CRC-32C of the whole object
+  uint32_t run_count = 0;  // runs in the object's directory, committed here or not
+  std::vector<Run> runs;   // index rising
   bool operator==(const CommitObject&) const = default;
 };
 // From here on no entry can reference an object of an epoch below `epoch` (invariant 7).
@@ -144,9 +144,9 @@ struct SnapshotTaken {
   bool operator==(const SnapshotTaken&) const = default;
 };
 
-using Command = std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLevel, SetLimits, CreateTopic, DeleteTopic,
-                             CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds, ExpireProducers,
-                             SetLogStart, SnapshotTaken>;
+using Command = std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLevel, SetLimits, CreateTopic,
+                             DeleteTopic, CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds,
+                             ExpireProducers, SetLogStart, SnapshotTaken>;
 
 struct Entry {
   Nonce nonce;

@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kFolder = "/_wal/";
 
 std::string stem(const WalObjectName& name) {
-  return fmt::format("{:016x}-{}-{:016x}-{:016x}", name.epoch.value(), to_hex(name.log_id.bytes), name.nonce.value(),
-                     name.number.value());
+  return fmt::format("{:016x}-{}-{:016x}-{:016x}", name.epoch.value(), to_hex(name.log_id.bytes),
+                     name.nonce.value(), name.number.value());
 }
 
 bool parse_hex(std::string_view text, uint64_t& value) {
@@ -29,7 +29,8 @@ std::string wal_key(std::string_view prefix, const WalObjectName& name) {
 
 std::optional<WalObjectName> parse_wal_key(std::string_view prefix, std::string_view key) {
   constexpr size_t kStemSize = 16 + 1 + 32 + 1 + 16 + 1 + 16;
-  if (key.size() != prefix.size() + kFolder.size() + 3 + kStemSize || !key.starts_with(prefix)) return std::nullopt;
+  if (key.size() != prefix.size() + kFolder.size() + 3 + kStemSize || !key.starts_with(prefix))
+    return std::nullopt;
   std::string_view file = key.substr(key.size() - kStemSize);
   WalObjectName name;
   uint64_t epoch = 0;

@@ -36,11 +36,11 @@ struct RunOutcome {
 
 enum class CommandVerdict : uint8_t {
   kDone,
-  kRefused,        // by a rule of state; `detail` names it
-  kTopicExists,    // CreateTopic
-  kUnknownTopic,   // DeleteTopic, SetLogStart
-  kOverLimit,      // partitions_max
-  kLevelRefused,   // RegisterBroker below the level, RaiseFeatureLevel not allowed by a live broker
+  kRefused,       // by a rule of state; `detail` names it
+  kTopicExists,   // CreateTopic
+  kUnknownTopic,  // DeleteTopic, SetLogStart
+  kOverLimit,     // partitions_max
+  kLevelRefused,  // RegisterBroker below the level, RaiseFeatureLevel not allowed by a live broker
 };
 
 struct CommandOutcome {
@@ -55,9 +55,9 @@ enum class EntryVerdict : uint8_t {
   kMalformed,          // not decodable: a counted no-op
   kAboveFeatureLevel,  // grammar above the level in state: a counted no-op
   kUnknownIncarnation,
-  kFenced,             // the sender's incarnation is not live
-  kRepeated,           // sequence at or below the last applied
-  kGap,                // sequence above last + 1
+  kFenced,    // the sender's incarnation is not live
+  kRepeated,  // sequence at or below the last applied
+  kGap,       // sequence above last + 1
   kBadRegistration,
 };
 

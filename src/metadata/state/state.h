@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/planted_bugs.h"
 #include "metadata/state/entry.h"
 #include "metadata/state/outcome.h"
-#include "base/planted_bugs.h"
 
 namespace varve::metadata {
 
@@ -132,7 +132,8 @@ class State {
 
   // The next sequence expected from a producer on a partition; nullopt if it is unknown there. Used by ingest
   // to hold a gap for a moment (DESIGN 6).
-  std::optional<Sequence> next_sequence(PartitionHandle handle, ProducerId producer, ProducerEpoch epoch) const;
+  std::optional<Sequence> next_sequence(PartitionHandle handle, ProducerId producer,
+                                        ProducerEpoch epoch) const;
 
   // Whether any live reference or pending deletion names the object (the sweep leaves those alone).
   bool knows_object(ObjectId object) const;

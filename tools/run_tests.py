@@ -1,0 +1,296 @@
+"""Runs the stages of ./test and prints one summary. Standard library only; docs/testing.md explains the stages.
+
+A stage builds what it needs and gives a list of Outcome. A stage that cannot build is one failed test, so that a
+broken build can never look like a green run.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+JOBS = str(os.cpu_count() or 2)
+
+# Counts per mode, each of which the environment can override. Tests read them from the environment too, so a test
+# started by hand has the defaults of its own code.
+COUNTS = {
+    #                        quick  normal   long
+    "VARVE_SIM_SEEDS":      (30,    300,     1000),
+    "VARVE_ASAN_SIM_SEEDS": (5,     20,      60),
+    "VARVE_BUG_SECONDS":    (5,     20,      120),
+    "VARVE_KILLS":          (3,     20,      100),
+    "VARVE_POWER_CUTS":     (10,    40,      200),
+    "VARVE_FUZZ_SECONDS":   (1,     5,       60),
+    "VARVE_RECORDS":        (500,   5000,    5000),
+}
+MODES = ("quick", "normal", "long")
+# Tests labelled slow are for the modes above quick, those labelled long for --long only.
+EXCLUDED_LABELS = {"quick": "^(slow|long)$", "normal": "^long$", "long": ""}
+# ThreadSanitizer is for the code where threads meet; the rest runs on one executor and the simulator covers it.
+TSAN_TARGETS = re.compile(r"^(runtime|ingest|fetch|server|[a-z_]+_(ingest|fetch|server|asio|tls|http))\w*_test$")
+
+
+@dataclass
+class Outcome:
+    name: str
+    status: str  # passed, failed or skipped
+    output: str = ""
+
+
+@dataclass
+class Stage:
+    name: str
+    modes: tuple
+    run: object
+    outcomes: list = field(default_factory=list)
+    seconds: float = 0.0
+
+    def count(self, status):
+        return sum(1 for outcome in self.outcomes if outcome.status == status)
+
+
+class BuildFailed(Exception):
+    pass
+
+
+class Context:
+    def __init__(self, mode):
+        self.mode = mode
+        self.environment = dict(os.environ)
+        for name, values in COUNTS.items():
+            self.environment.setdefault(name, str(values[MODES.index(mode)]))
+        self.environment["VARVE_TEST_MODE"] = mode
+        symbolizer = Path("/usr/bin/llvm-symbolizer-19")
+        if symbolizer.exists():
+            for sanitizer in ("ASAN", "TSAN", "UBSAN"):
+                self.environment.setdefault(f"{sanitizer}_SYMBOLIZER_PATH", str(symbolizer))
+        self.environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+
+    def number(self, name):
+        return int(self.environment[name])
+
+
+def log_path(name):
+    folder = ROOT / "build" / "test-logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}.log"
+
+
+def run_logged(command, log, environment=None, timeout=None):
+    """Runs a command in a process group of its own, all output to `log`; kills the group at the timeout.
+
+    Returns its exit code, or None if it was killed.
+    """
+    with open(log, "ab") as output:
+        output.write(("$ " + " ".join(map(str, command)) + "\n").encode())
+        output.flush()
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+        try:
+            return process.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def tail(path, lines=60):
+    text = Path(path).read_text(errors="replace").splitlines()
+    return "\n".join(text[-lines:])
+
+
+def configure(preset):
+    if not (ROOT / "build" / preset / "build.ninja").exists():
+        log = log_path(f"configure-{preset}")
+        log.unlink(missing_ok=True)
+        if run_logged(["cmake", "--preset", preset], log) != 0:
+            raise BuildFailed(tail(log))
+
+
+def targets_of(preset, pattern):
+    """Names of the build targets that match; configures first."""
+    configure(preset)
+    listing = subprocess.run(["ninja", "-C", f"build/{preset}", "-t", "targets", "all"], cwd=ROOT,
+                             capture_output=True, text=True, check=False)
+    names = (line.split(":")[0] for line in listing.stdout.splitlines())
+    return sorted({name for name in names if pattern.search(name) and "/" not in name})
+
+
+def build(preset, targets=()):
+    configure(preset)
+    log = log_path(f"build-{preset}")
+    log.unlink(missing_ok=True)
+    print(f"  building {preset} ...", flush=True)
+    if run_logged(["ninja", "-C", f"build/{preset}", *targets], log) != 0:
+        errors = [line for line in log.read_text(errors="replace").splitlines()
+                  if "error:" in line or line.startswith("FAILED")]
+        raise BuildFailed("\n".join(errors[:20]) + "\n" + tail(log, 30))
+
+
+def run_ctest(context, preset, name, extra=(), environment=None, timeout=1800):
+    """Runs a preset's tests; each becomes an Outcome under its ctest name."""
+    report = ROOT / "build" / "test-logs" / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    log = log_path(name)
+    log.unlink(missing_ok=True)
+    command = ["ctest", "--test-dir", f"build/{preset}", "-j", JOBS, "--output-on-failure",
+               "--test-output-size-passed", "100", "--no-tests=error", "--output-junit", str(report), *extra]
+    if EXCLUDED_LABELS[context.mode]:
+        command += ["-LE", EXCLUDED_LABELS[context.mode]]
+    code = run_logged(command, log, {**context.environment, **(environment or {})}, timeout)
+    outcomes = []
+    if report.exists():
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            status = {"run": "passed", "fail": "failed"}.get(case.get("status"), "skipped")
+            # ctest calls a test whose program is missing "notrun" but reports a failure inside.
+            if case.find("failure") is not None:
+                status = "failed"
+            outcomes.append(Outcome(case.get("name"), status, case.findtext("system-out") or ""))
+    if code != 0 and not any(outcome.status == "failed" for outcome in outcomes):
+        reason = "ran out of time" if code is None else f"ctest ended with {code}"
+        outcomes.append(Outcome(f"{name}: {reason}", "failed", tail(log)))
+    return outcomes
+
+
+def stage_dev(context):
+    build("dev")
+    return run_ctest(context, "dev", "dev")
+
+
+def stage_asan(context):
+    build("asan")
+    seeds = {"VARVE_SIM_SEEDS": context.environment["VARVE_ASAN_SIM_SEEDS"]}
+    # The sanitizer slows the planted bugs' search too much to be worth it: the dev stage runs them.
+    return run_ctest(context, "asan", "asan", ("-E", "[Pp]lanted"), seeds)
+
+
+def stage_tsan(context):
+    targets = targets_of("tsan", TSAN_TARGETS)
+    if not targets:
+        return [Outcome("tsan: no threaded code yet", "skipped")]
+    build("tsan", targets)
+    prefixes = "|".join(re.escape(target.removesuffix("_test")) for target in targets)
+    return run_ctest(context, "tsan", "tsan", ("-R", rf"^({prefixes})\."))
+
+
+def stage_fuzz(context):
+    programs = targets_of("fuzz", re.compile(r"_fuzz$"))
+    if not programs:
+        return [Outcome("fuzz: no fuzzers yet", "skipped")]
+    build("fuzz", programs)
+    outcomes = []
+    for program in programs:
+        found = [path for path in (ROOT / "build/fuzz").rglob(program) if path.is_file() and os.access(path, os.X_OK)]
+        log = log_path(f"fuzz-{program}")
+        log.unlink(missing_ok=True)
+        corpus = ROOT / "build" / "fuzz-corpus" / program
+        corpus.mkdir(parents=True, exist_ok=True)
+        seconds = context.number("VARVE_FUZZ_SECONDS")
+        command = [str(found[0]), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
+                   f"-artifact_prefix={corpus.parent}/{program}-", str(corpus)]
+        seeds = ROOT / "tests" / "fuzz_seeds" / program
+        if seeds.is_dir():
+            command.append(str(seeds))
+        code = run_logged(command, log, context.environment, seconds * 3 + 60)
+        outcomes.append(Outcome(f"fuzz.{program}", "passed" if code == 0 else "failed", tail(log)))
+    return outcomes
+
+
+def stage_e2e(context):
+    runner = ROOT / "tests" / "e2e" / "run.py"
+    if not runner.exists() or not targets_of("release", re.compile(r"^varve$")):
+        return [Outcome("e2e: there is no broker program yet", "skipped")]
+    build("release", ["varve"])
+    print("  clients ...", flush=True)
+    log = log_path("e2e")
+    log.unlink(missing_ok=True)
+    if run_logged(["tests/e2e/setup.sh"], log, context.environment) != 0:
+        raise BuildFailed(tail(log))
+    report = ROOT / "build" / "test-logs" / "e2e.json"
+    report.unlink(missing_ok=True)
+    code = run_logged([sys.executable, str(runner), "--report", str(report)], log, context.environment, 3600)
+    outcomes = []
+    if report.exists():
+        outcomes = [Outcome(**entry) for entry in json.loads(report.read_text())]
+    if code != 0 and not any(outcome.status == "failed" for outcome in outcomes):
+        outcomes.append(Outcome(f"e2e: the runner ended with {code}", "failed", tail(log)))
+    return outcomes
+
+
+def stages():
+    every = MODES
+    return [
+        Stage("dev", every, stage_dev),
+        Stage("e2e", every, stage_e2e),
+        Stage("asan", ("normal", "long"), stage_asan),
+        Stage("tsan", ("normal", "long"), stage_tsan),
+        Stage("fuzz", ("normal", "long"), stage_fuzz),
+    ]
+
+
+def run_stage(stage, context):
+    print(f"== {stage.name}", flush=True)
+    started = time.monotonic()
+    try:
+        stage.outcomes = stage.run(context)
+    except BuildFailed as failure:
+        stage.outcomes = [Outcome(f"{stage.name}: build", "failed", str(failure))]
+    stage.seconds = time.monotonic() - started
+    for outcome in stage.outcomes:
+        if outcome.status == "failed":
+            print(f"  FAILED {outcome.name}")
+            print("    " + "\n    ".join(outcome.output.splitlines()[-60:]), flush=True)
+    print(f"  {stage.count('passed')} passed, {stage.count('failed')} failed in {stage.seconds:.0f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./test", description="Runs varve's tests.")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--quick", dest="mode", action="store_const", const="quick", default="normal")
+    mode.add_argument("--long", dest="mode", action="store_const", const="long")
+    parser.add_argument("--only", default="", help="comma-separated stages")
+    parser.add_argument("--list", action="store_true", help="name the stages")
+    options = parser.parse_args()
+
+    only = [name for name in options.only.split(",") if name]
+    known = stages()
+    unknown = set(only) - {stage.name for stage in known}
+    if unknown:
+        parser.error(f"unknown stage {', '.join(sorted(unknown))}")
+    if options.list:
+        for stage in known:
+            print(f"{stage.name:6} {', '.join(stage.modes)}")
+        return 0
+
+    context = Context(options.mode)
+    chosen = [stage for stage in known if (stage.name in only if only else options.mode in stage.modes)]
+    for stage in chosen:
+        run_stage(stage, context)
+
+    print()
+    print(f"{'stage':8}{'passed':>8}{'failed':>8}{'skipped':>8}{'seconds':>9}")
+    for stage in chosen:
+        print(f"{stage.name:8}{stage.count('passed'):8}{stage.count('failed'):8}{stage.count('skipped'):8}"
+              f"{stage.seconds:9.0f}")
+    for stage in chosen:
+        for outcome in stage.outcomes:
+            if outcome.status != "passed":
+                print(f"{outcome.status}: {stage.name}: {outcome.name}")
+    passed, failed, skipped = (sum(stage.count(status) for stage in chosen)
+                               for status in ("passed", "failed", "skipped"))
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
