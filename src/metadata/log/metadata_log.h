@@ -80,6 +80,10 @@ class MetadataLog {
   // refuse with kTailMoved if the tail is another.
   virtual runtime::Task<LogResult<LogPosition>> append(EntryKey key, LogPosition applied, Slice entry) = 0;
 
+  // True if a successful append() means that the entry directly follows `applied`: the caller may then apply it
+  // without reading it back.
+  virtual bool is_single_writer() const = 0;
+
   // Entries after `after`, at most about `max_bytes` but at least one if there is any.
   virtual runtime::Task<LogResult<LogPage>> read(LogPosition after, size_t max_bytes) = 0;
   // The position of the newest entry, linearizable: everything acknowledged before the call is at or below it.

@@ -63,6 +63,11 @@ enum class EntryVerdict : uint8_t {
 
 struct ApplyOutcome {
   EntryVerdict verdict = EntryVerdict::kApplied;
+  // Who sent the entry, if it was decodable: how a proposer knows its own.
+  Nonce nonce;
+  EntrySequence sequence;
+  // Incarnations that stopped being live by this entry.
+  std::vector<Incarnation> fenced;
   std::vector<CommandOutcome> commands;  // one each, only if kApplied
   // Partitions with new readable records, a new log start, or gone: whose waiting fetches look again.
   std::vector<PartitionHandle> changed_partitions;
