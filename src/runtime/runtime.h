@@ -107,4 +107,19 @@ Task<T> wait_until(Completion<T> completion, MonotonicTime when, T otherwise) {
   co_return co_await completion.wait();
 }
 
+// Runs `task` in a context of its own, which is asked to stop at `when`, or when the outer one is. The result is
+// the task's: what it gives when stopped is its own affair.
+template <class T>
+Task<T> with_deadline(MonotonicTime when, Task<T> task) {
+  TaskContext& outer = co_await this_context();
+  std::stop_source stop;
+  std::unique_ptr<Timer> timer;
+  if (when != MonotonicTime::never()) {
+    timer = outer.executor->start_timer(when, [stop]() mutable { stop.request_stop(); });
+  }
+  std::stop_callback on_stop(outer.stop, [stop]() mutable { stop.request_stop(); });
+  TaskContext inner{outer.executor, stop.get_token()};
+  co_return co_await std::move(task).in_context(inner);
+}
+
 }  // namespace varve::runtime

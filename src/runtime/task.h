@@ -59,7 +59,7 @@ struct PromiseBase {
 template <class T>
 struct ResultHolder : PromiseBase {
   std::optional<T> result;
-  template <class U>
+  template <class U = T>
   void return_value(U&& value) {
     result.emplace(std::forward<U>(value));
   }

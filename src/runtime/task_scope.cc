@@ -67,17 +67,21 @@ TaskScope::~TaskScope() {
 
 bool TaskScope::spawn(Executor& executor, std::string name, Task<> task) {
   auto frame = Root::run(std::move(task)).handle;
+  auto& promise = frame.promise();
+  promise.root_context = TaskContext{&executor, stop_source_.get_token()};
+  promise.context = &promise.root_context;
+  bool is_open = false;
   {
     std::lock_guard lock(state_->mutex);
-    if (state_->closing) {
-      frame.destroy();
-      return false;
+    is_open = !state_->closing;
+    if (is_open) {
+      promise.state = state_;
+      promise.entry = state_->entries.insert(state_->entries.end(), State::Entry{std::move(name), frame});
     }
-    auto& promise = frame.promise();
-    promise.root_context = TaskContext{&executor, stop_source_.get_token()};
-    promise.context = &promise.root_context;
-    promise.state = state_;
-    promise.entry = state_->entries.insert(state_->entries.end(), State::Entry{std::move(name), frame});
+  }
+  if (!is_open) {
+    frame.destroy();  // outside the lock: what the task holds may spawn, or ask for the size, as it goes
+    return false;
   }
   // If the scope was destroyed first (a crash), the frame is gone: only frames and the scope keep the state.
   executor.post([weak = std::weak_ptr<State>(state_), frame] {

@@ -1,0 +1,106 @@
+#include "sim/node.h"
+
+namespace varve::sim {
+namespace {
+
+// Where the simulated calendar starts: 2026-01-01 00:00 UTC.
+constexpr int64_t kEpochMs = 1'767'225'600'000;
+
+bool keeps_order(runtime::Lane lane) { return lane == runtime::Lane::kLog || lane == runtime::Lane::kBulk; }
+
+}  // namespace
+
+Process::Process(Node& node, uint64_t life) : node_(node), life_(life) {
+  World& world = node.world_;
+  auto name = [&](std::string_view part) { return fmt::format("{}.{}/{}", node.host(), life, part); };
+  core_ = &world.make_executor(name("core"));
+  for (size_t i = 0; i < node.options_.io_count; ++i) {
+    io_.push_back(&world.make_executor(name(fmt::format("io{}", i))));
+  }
+  constexpr std::array<std::string_view, runtime::kLaneCount> kLaneNames = {"log", "disk", "bulk", "resolve"};
+  for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i] = &world.make_executor(name(kLaneNames[i]));
+}
+
+MonotonicTime Process::now() const { return node_.world_.now(); }
+WallTime Process::wall_now() const { return node_.wall_now(); }
+uint64_t Process::random_seed() { return node_.random_.next(); }
+
+bool Process::is_running() const { return is_alive_ && !node_.is_paused_; }
+
+void Process::offload(runtime::Lane lane, runtime::Job job) {
+  size_t index = static_cast<size_t>(lane);
+  const LaneDelay& delay = node_.options_.lanes[index];
+  Duration takes(node_.random_.between(delay.low.count(), delay.high.count()));
+  if (node_.random_.chance(delay.slow_per_mille, 1000)) {
+    takes = Duration(node_.random_.between(delay.high.count(), delay.slow_high.count()));
+  }
+  MonotonicTime starts = now();
+  if (keeps_order(lane)) starts = std::max(starts, lane_free_at_[index]);
+  lane_free_at_[index] = starts + takes;
+  lanes_[index]->post_at(starts + takes, std::move(job));
+}
+
+runtime::FileSystem& Process::file_system() { CHECK(false, "{} has no disk", node_.host()); }
+runtime::Network& Process::network() { CHECK(false, "{} has no network", node_.host()); }
+
+template <class Function>
+void Process::each_executor(Function function) {
+  function(*core_);
+  for (SimExecutor* executor : io_) function(*executor);
+  for (SimExecutor* executor : lanes_) function(*executor);
+}
+
+void Process::end() {
+  is_alive_ = false;
+  // All refuse new jobs before the first queued job is freed: freeing one may post to another.
+  each_executor([](SimExecutor& executor) { executor.refuse_jobs(); });
+  each_executor([](SimExecutor& executor) { executor.close(); });
+}
+
+Node::Node(World& world, NodeOptions options)
+    : world_(world), options_(std::move(options)), random_(world.random().fork()) {
+  boot();
+}
+
+void Node::pause() {
+  CHECK(is_up());
+  if (is_paused_) return;
+  is_paused_ = true;
+  world_.trace("{} pauses", host());
+  process_->each_executor([](SimExecutor& executor) { executor.set_paused(true); });
+}
+
+void Node::resume() {
+  if (!is_paused_) return;
+  is_paused_ = false;
+  world_.trace("{} resumes", host());
+  process_->each_executor([](SimExecutor& executor) { executor.set_paused(false); });
+}
+
+void Node::crash() {
+  CHECK(is_up());
+  world_.trace("{} crashes", host());
+  is_paused_ = false;
+  process_->end();
+}
+
+void Node::boot() {
+  CHECK(process_ == nullptr || !is_up());
+  lives_.push_back(std::make_unique<Process>(*this, lives_.size() + 1));
+  process_ = lives_.back().get();
+  world_.trace("{} boots, life {}", host(), process_->life());
+}
+
+void Node::jump_clock(Duration by) {
+  world_.trace("{} moves its clock by {} ms", host(), by.count() / 1'000'000);
+  options_.clock_offset += by;
+}
+
+WallTime Node::wall_now() const {
+  Duration elapsed = world_.now().since_zero();
+  Duration drift(elapsed.count() / 1'000'000 * options_.clock_drift_parts_per_million);
+  Duration shown = elapsed + drift + options_.clock_offset;
+  return WallTime(kEpochMs + std::chrono::duration_cast<std::chrono::milliseconds>(shown).count());
+}
+
+}  // namespace varve::sim
