@@ -20,7 +20,7 @@ ALLOWED = {
     "metadata/client": ["base/", "runtime/", "object_store/", "metadata", "metadata/state", "metadata/log"],
     "storage": ["base/", "runtime/", "protocol/", "object_store/", "metadata/"],
     "storage/format": ["base/", "protocol/", "metadata/state"],
-    "storage/cache": ["base/", "runtime/", "object_store/", "storage", "storage/format"],
+    "storage/cache": ["base/", "runtime/", "object_store/", "metadata/state", "storage", "storage/format"],
     "storage/ingest": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage", "storage/format",
                        "storage/cache"],
     "storage/fetch": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage", "storage/format",
