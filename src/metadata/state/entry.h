@@ -139,6 +139,9 @@ struct SetLogStart {
 // A snapshot of the state at `position` is in the object store, read back and verified.
 struct SnapshotTaken {
   LogPosition position;
+  // The snapshot whose chunks it reuses; refused if that is not retained any more, since its chunks may be gone.
+  // 0: it reuses none.
+  LogPosition predecessor;
   uint64_t state_hash = 0;
   uint64_t bytes = 0;  // of manifest and chunks
   bool operator==(const SnapshotTaken&) const = default;

@@ -1,0 +1,230 @@
+#include "metadata/client/client_core.h"
+
+namespace varve::metadata {
+namespace {
+
+// Enough for every broker's beats of some minutes.
+constexpr size_t kBeatHashesKept = 256;
+
+}  // namespace
+
+ClientCore::ClientCore(BrokerId broker, PlantedBugs bugs)
+    : broker_(broker), bugs_(bugs), state_(bugs), proposer_(bugs) {}
+
+void ClientCore::apply(const std::vector<LogEntry>& entries) {
+  for (const LogEntry& entry : entries) {
+    if (entry.position <= state_.position()) continue;
+    ApplyOutcome outcome = state_.apply(entry.position, entry.bytes.view());
+    after_entry(entry, outcome);
+  }
+  publish_image();
+  wake_position_waiters();
+}
+
+void ClientCore::after_entry(const LogEntry& entry, const ApplyOutcome& outcome) {
+  bytes_since_snapshot_ += entry.bytes.size();
+  if (!state_.snapshots().empty() && state_.snapshots().back().position > newest_snapshot_) {
+    newest_snapshot_ = state_.snapshots().back().position;
+    bytes_since_snapshot_ = 0;
+  }
+  note_registration(entry.position, outcome);
+  note_fences(outcome);
+  proposer_.applied(outcome);
+  note_beat(entry.position);
+  if (listener_) listener_(outcome);
+}
+
+void ClientCore::note_registration(LogPosition position, const ApplyOutcome& outcome) {
+  if (!expected_registration_ || expected_registration_->first != outcome.nonce) return;
+  if (outcome.sequence != EntrySequence(1) || outcome.verdict == EntryVerdict::kRepeated) return;
+  bool is_accepted = outcome.verdict == EntryVerdict::kApplied && !outcome.commands.empty() &&
+                     outcome.commands.front().verdict == CommandVerdict::kDone;
+  if (is_accepted) {
+    resolve_registration(outcome.nonce, Incarnation(position.value()));
+    return;
+  }
+  runtime::Completion<RegistrationResult> completion = expected_registration_->second;
+  expected_registration_.reset();
+  completion.set(RegistrationResult{Incarnation(0), fmt::format("the registration was refused in apply (cause {})",
+                                                                static_cast<int>(outcome.verdict))});
+}
+
+void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {
+  runtime::Completion<RegistrationResult> completion = expected_registration_->second;
+  expected_registration_.reset();
+  incarnation_.store(incarnation.value(), std::memory_order_relaxed);
+  nonce_.store(nonce.value(), std::memory_order_relaxed);
+  needs_registration_ = false;
+  proposer_.registered(nonce, incarnation);
+  completion.set(RegistrationResult{incarnation, ""});
+}
+
+void ClientCore::note_fences(const ApplyOutcome& outcome) {
+  for (Incarnation fenced : outcome.fenced) {
+    if (fenced != incarnation() || fenced.value() == 0) continue;
+    proposer_.fenced();
+    // A live incarnation of this id that is not ours: another process took the id (invariant 4).
+    auto live_now = state_.live_incarnation(broker_);
+    if (live_now && !own_nonces_.contains(state_.incarnations().at(*live_now).nonce)) {
+      fatal_.set(FatalError{fmt::format("another broker registered with id {}: this one stops", broker_)});
+      return;
+    }
+    needs_registration_ = true;
+    if (registration_waiter_) registration_waiter_->set(runtime::Done{});
+  }
+}
+
+void ClientCore::session_lost() {
+  proposer_.fenced();
+  needs_registration_ = true;
+  if (registration_waiter_) registration_waiter_->set(runtime::Done{});
+}
+
+void ClientCore::note_beat(LogPosition position) {
+  bool is_beat = false;
+  for (const auto& [incarnation, broker] : state_.incarnations()) {
+    if (!broker.is_live || broker.beat_position.value() == 0) continue;
+    LogPosition& seen = beats_seen_[incarnation];
+    if (broker.beat_position == seen) continue;
+    seen = broker.beat_position;
+    is_beat = true;
+  }
+  if (!is_beat) return;
+  compare_hashes();
+  hash_at_beat_[position] = state_.hash();
+  while (hash_at_beat_.size() > kBeatHashesKept) hash_at_beat_.erase(hash_at_beat_.begin());
+}
+
+void ClientCore::compare_hashes() {
+  std::map<LogPosition, BeatVotes> votes;
+  for (const auto& [incarnation, broker] : state_.incarnations()) {
+    if (broker.is_live && broker.broker != broker_ && hash_at_beat_.contains(broker.beat_position)) {
+      votes[broker.beat_position].hashes[broker.broker] = broker.beat_hash;
+    }
+  }
+  for (const auto& [position, vote] : votes) {
+    uint64_t own = hash_at_beat_.at(position);
+    size_t agree = 1;
+    size_t disagree = 0;
+    for (const auto& [broker, hash] : vote.hashes) (hash == own ? agree : disagree) += 1;
+    if (disagree == 0) continue;
+    is_diverged_ = true;
+    if (disagree >= agree) {
+      fatal_.set(FatalError{fmt::format(
+          "the state of this broker at log position {} is not that of {} others: it restarts from a snapshot",
+          position, disagree)});
+    }
+  }
+}
+
+void ClientCore::reload(State state) {
+  if (state.position() <= state_.position()) return;
+  state_ = std::move(state);
+  bytes_since_snapshot_ = 0;
+  newest_snapshot_ = state_.position();
+  hash_at_beat_.clear();
+  beats_seen_.clear();
+  auto own = state_.incarnations().find(incarnation());
+  std::optional<EntrySequence> last_sequence;
+  if (own != state_.incarnations().end()) last_sequence = own->second.last_sequence;
+  proposer_.reloaded(last_sequence);
+  if (own != state_.incarnations().end() && !own->second.is_live) {
+    ApplyOutcome fence;
+    fence.fenced.push_back(incarnation());
+    note_fences(fence);
+  }
+  if (expected_registration_) {
+    auto registered = state_.incarnation_of(expected_registration_->first);
+    if (registered) resolve_registration(expected_registration_->first, *registered);
+  }
+  publish_image();
+  wake_position_waiters();
+}
+
+runtime::Completion<runtime::Done> ClientCore::applied_up_to(LogPosition position) {
+  runtime::Completion<runtime::Done> completion;
+  if (position <= state_.position()) {
+    completion.set(runtime::Done{});
+  } else {
+    position_waiters_.emplace(position, completion);
+  }
+  return completion;
+}
+
+void ClientCore::wake_position_waiters() {
+  auto end = position_waiters_.upper_bound(state_.position());
+  for (auto waiter = position_waiters_.begin(); waiter != end; ++waiter) waiter->second.set(runtime::Done{});
+  position_waiters_.erase(position_waiters_.begin(), end);
+}
+
+runtime::Completion<RegistrationResult> ClientCore::expect_registration(Nonce nonce) {
+  runtime::Completion<RegistrationResult> completion;
+  own_nonces_.insert(nonce);
+  expected_registration_.emplace(nonce, completion);
+  return completion;
+}
+
+runtime::Completion<runtime::Done> ClientCore::registration_needed() {
+  registration_waiter_.emplace();
+  if (needs_registration_) registration_waiter_->set(runtime::Done{});
+  return *registration_waiter_;
+}
+
+std::vector<std::pair<Incarnation, Nonce>> ClientCore::live() const {
+  std::vector<std::pair<Incarnation, Nonce>> live;
+  for (const auto& [incarnation, broker] : state_.incarnations()) {
+    if (broker.is_live) live.emplace_back(incarnation, broker.nonce);
+  }
+  return live;
+}
+
+std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after) {
+  if (now - last_sent_ < beat_after || live().size() < 2) return std::nullopt;
+  last_sent_ = now;
+  Beat beat;
+  if (!hash_at_beat_.empty()) {
+    beat.applied = hash_at_beat_.rbegin()->first;
+    beat.state_hash = hash_at_beat_.rbegin()->second;
+  }
+  return beat;
+}
+
+bool ClientCore::is_first_live() const {
+  for (const auto& [incarnation, broker] : state_.incarnations()) {
+    if (broker.is_live && broker.broker < broker_) return false;
+  }
+  return true;
+}
+
+void ClientCore::publish_image() {
+  auto old = image();
+  if (published_version_ == state_.image_version() && old != nullptr) return;
+  published_version_ = state_.image_version();
+  auto fresh = std::make_shared<MetadataImage>();
+  fresh->position = state_.position();
+  fresh->log_id = log_.id;
+  fresh->generation = log_.generation;
+  for (const auto& [incarnation, broker] : state_.incarnations()) {
+    if (broker.is_live) {
+      fresh->brokers[broker.broker] = ImageBroker{broker.broker, incarnation, broker.endpoints, broker.rack};
+    }
+  }
+  for (const auto& [id, topic] : state_.topics()) {
+    std::shared_ptr<const TopicView> shared;
+    // Unchanged topics are shared with the image before.
+    if (old) {
+      auto same = old->topics_by_id.find(id);
+      if (same != old->topics_by_id.end() && same->second->partitions.size() == topic.partitions.size() &&
+          same->second->configs == topic.configs) {
+        shared = same->second;
+      }
+    }
+    if (!shared) shared = std::make_shared<const TopicView>(topic);
+    fresh->topics_by_name.emplace(topic.name, shared);
+    fresh->topics_by_id.emplace(id, std::move(shared));
+  }
+  std::lock_guard lock(image_mutex_);
+  image_ = std::move(fresh);
+}
+
+}  // namespace varve::metadata

@@ -1,0 +1,121 @@
+// ClientCore: what MetadataClient keeps on the core executor. Plain functions; the loops in metadata_client.cc
+// feed it with entries and answers and do what it asks.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "metadata/client/image.h"
+#include "metadata/client/metadata_client.h"
+#include "metadata/client/proposer.h"
+#include "metadata/state/state.h"
+
+namespace varve::metadata {
+
+// How a registration ended, told when its entry is applied here.
+struct RegistrationResult {
+  Incarnation incarnation;  // 0: refused
+  std::string problem;
+};
+
+// Core only, except image() and incarnation(). Owned by MetadataClient.
+class ClientCore {
+ public:
+  ClientCore(BrokerId broker, PlantedBugs bugs);
+
+  void set_log(LogIdentity log) { log_ = log; }
+  void set_listener(MetadataClient::AppliedListener listener) { listener_ = std::move(listener); }
+
+  const State& state() const { return state_; }
+  Proposer& proposer() { return proposer_; }
+
+  // Applies entries above the position applied so far; others are skipped.
+  void apply(const std::vector<LogEntry>& entries);
+  // Puts a loaded snapshot in place of the state, if it is newer.
+  void reload(State state);
+  // Log bytes applied since the newest snapshot that this broker knows of.
+  uint64_t bytes_since_snapshot() const { return bytes_since_snapshot_; }
+
+  // Completed once everything up to `position` is applied.
+  runtime::Completion<runtime::Done> applied_up_to(LogPosition position);
+
+  // The registration entry of `nonce` was, or is about to be, appended.
+  runtime::Completion<RegistrationResult> expect_registration(Nonce nonce);
+  // The session of the current incarnation is gone: it will be fenced, so nothing more is sent under it.
+  void session_lost();
+  // True if the current incarnation was fenced by another broker's FenceBroker: a new registration is needed.
+  bool needs_registration() const { return needs_registration_; }
+  // Completed when needs_registration() becomes true, or was already.
+  runtime::Completion<runtime::Done> registration_needed();
+  // Another broker registered with this broker's id, or this broker's state is not the others': it must end.
+  runtime::Completion<FatalError> fatal() const { return fatal_; }
+
+  // Live incarnations and their nonces, for the comparison with the log's sessions.
+  std::vector<std::pair<Incarnation, Nonce>> live() const;
+  // A beat to propose now, or nullopt: not alone, and silent since `beat_after`.
+  std::optional<Beat> beat_due(MonotonicTime now, Duration beat_after);
+  void sent_entry(MonotonicTime now) { last_sent_ = now; }
+  // This broker is the one to do a duty that one broker does: the live one with the lowest id.
+  bool is_first_live() const;
+  // States differ somewhere: nobody may snapshot, trim or delete.
+  bool is_diverged() const { return is_diverged_; }
+
+  // Any thread.
+  std::shared_ptr<const MetadataImage> image() const {
+    std::lock_guard lock(image_mutex_);
+    return image_;
+  }
+  Incarnation incarnation() const { return Incarnation(incarnation_.load(std::memory_order_relaxed)); }
+  Nonce nonce() const { return Nonce(nonce_.load(std::memory_order_relaxed)); }
+
+  void publish_image();
+
+ private:
+  struct BeatVotes {
+    std::map<BrokerId, uint64_t> hashes;
+  };
+
+  void resolve_registration(Nonce nonce, Incarnation incarnation);
+  void after_entry(const LogEntry& entry, const ApplyOutcome& outcome);
+  void note_registration(LogPosition position, const ApplyOutcome& outcome);
+  void note_fences(const ApplyOutcome& outcome);
+  void note_beat(LogPosition position);
+  void compare_hashes();
+  void wake_position_waiters();
+
+  const BrokerId broker_;
+  const PlantedBugs bugs_;
+  LogIdentity log_;
+  State state_;
+  Proposer proposer_;
+  MetadataClient::AppliedListener listener_;
+
+  std::multimap<LogPosition, runtime::Completion<runtime::Done>> position_waiters_;
+  std::optional<std::pair<Nonce, runtime::Completion<RegistrationResult>>> expected_registration_;
+  // Every nonce this broker tried to register: none of them is another broker.
+  std::set<Nonce> own_nonces_;
+  bool needs_registration_ = false;
+  std::optional<runtime::Completion<runtime::Done>> registration_waiter_;
+  runtime::Completion<FatalError> fatal_;
+
+  uint64_t bytes_since_snapshot_ = 0;
+  LogPosition newest_snapshot_;
+  MonotonicTime last_sent_;
+  // Own hashes at the positions of the last beats: what the beats of others are compared with.
+  std::map<LogPosition, uint64_t> hash_at_beat_;
+  std::map<Incarnation, LogPosition> beats_seen_;
+  bool is_diverged_ = false;
+
+  uint64_t published_version_ = UINT64_MAX;
+  mutable std::mutex image_mutex_;
+  std::shared_ptr<const MetadataImage> image_;
+  std::atomic<uint64_t> incarnation_{0};
+  std::atomic<uint64_t> nonce_{0};
+};
+
+}  // namespace varve::metadata

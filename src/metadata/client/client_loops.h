@@ -1,0 +1,88 @@
+// The tasks of a MetadataClient: following the log, appending, registering, syncing, taking snapshots. Each runs
+// on the first io executor and touches the core only through call().
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "metadata/client/client_core.h"
+#include "metadata/client/metadata_client.h"
+#include "metadata/client/snapshot_store.h"
+#include "runtime/task_scope.h"
+
+namespace varve::metadata {
+
+struct MetadataClient::Impl {
+  Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, object_store::ObjectStore& store_in, ClientConfig config_in,
+       Logger& logger_in, MetricRegistry& metrics, PlantedBugs bugs_in);
+
+  // start.cc
+  runtime::Task<Result<void, StartError>> start();
+  runtime::Task<Result<void, StartError>> open_log();
+  runtime::Task<Result<void, StartError>> load_snapshot(LogPosition tail, LogPosition trimmed);
+  runtime::Task<> stop();
+
+  // following.cc
+  runtime::Task<> follow_loop();
+  // Applies what the log has now. kTrimmed entries are replaced by a snapshot.
+  runtime::Task<LogResult<void>> catch_up();
+  runtime::Task<LogResult<void>> reload_newest_snapshot();
+  runtime::Task<> sync_loop();
+  runtime::Task<Result<LogPosition, SyncError>> sync(MonotonicTime deadline);
+
+  // appending.cc
+  runtime::Task<> append_loop();
+  runtime::Task<ProposeResult> propose(Command command);
+  runtime::Task<> propose_and_forget(Command command);
+  // Waits after a failed append as its cause asks; true: the cause ends this broker.
+  runtime::Task<bool> after_failed_append(EntryKey key, LogError error);
+
+  // registering.cc
+  runtime::Task<Result<void, StartError>> register_broker();
+  // One attempt under one nonce; kSessionGone asks for another.
+  runtime::Task<LogResult<RegistrationResult>> register_as(Nonce nonce);
+  runtime::Task<> registration_loop();
+  runtime::Task<> membership_loop();
+
+  // snapshotting.cc
+  runtime::Task<> snapshot_loop();
+  runtime::Task<bool> take_snapshot();
+
+  void end_with(const std::string& message) { core.fatal().set(FatalError{message}); }
+  static bool is_fatal(LogErrc code) { return code == LogErrc::kWrongLog || code == LogErrc::kCorrupt; }
+
+  runtime::Runtime& runtime;
+  MetadataLog& log;
+  object_store::ObjectStore& store;
+  const ClientConfig config;
+  const Logger logger;
+  const PlantedBugs bugs;
+  LogIdentity identity;
+  Random random;  // first io executor only
+
+  ClientCore core;
+  SnapshotStore snapshots;
+  // sync(): core only. Those who came before the round that runs now started, and those for the next.
+  struct SyncWaiter {
+    runtime::Completion<Result<LogPosition, SyncError>> completion;
+  };
+  std::vector<SyncWaiter> sync_waiters;
+  std::optional<runtime::Completion<runtime::Done>> sync_wanted;
+  std::atomic<int64_t> last_progress{0};
+
+  Counter& appends;
+  Counter& append_failures;
+  Counter& sync_failures;
+  Counter& snapshots_taken;
+  Counter& snapshot_failures;
+  Histogram& append_seconds;
+  runtime::TaskScope scope;
+};
+
+// First pause after a failure, and the longest.
+inline constexpr Duration kBackoffMin = 20ms;
+inline constexpr Duration kBackoffMax = 1s;
+inline Duration longer_backoff(Duration backoff) { return std::min(backoff * 2, kBackoffMax); }
+
+}  // namespace varve::metadata

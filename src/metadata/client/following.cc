@@ -1,0 +1,129 @@
+#include "metadata/client/client_loops.h"
+
+namespace varve::metadata {
+namespace {
+
+constexpr size_t kPageBytes = 1 << 20;
+// A host's wake-up may get lost; the log is looked at this often anyway.
+constexpr Duration kPollInterval = 500ms;
+
+}  // namespace
+
+using runtime::call;
+using runtime::Completion;
+using runtime::Done;
+using runtime::Task;
+
+Task<> MetadataClient::Impl::follow_loop() {
+  runtime::TaskContext& context = co_await runtime::this_context();
+  Duration backoff = kBackoffMin;
+  while (!context.stop.stop_requested()) {
+    LogPosition position = co_await call(runtime.core(), [this] { return core.state().position(); });
+    co_await log.wait_for_entries(position, runtime.now() + kPollInterval);
+    if (context.stop.stop_requested()) break;
+    auto caught_up = co_await catch_up();
+    if (caught_up) {
+      backoff = kBackoffMin;
+      continue;
+    }
+    if (is_fatal(caught_up.error().code)) {
+      end_with("the metadata log cannot be followed any more: " + caught_up.error().message);
+      break;
+    }
+    logger.warn("reading the metadata log failed, trying again", {{"problem", caught_up.error().message}});
+    co_await runtime::sleep_for(backoff);
+    backoff = longer_backoff(backoff);
+  }
+}
+
+Task<LogResult<void>> MetadataClient::Impl::catch_up() {
+  while (true) {
+    LogPosition position = co_await call(runtime.core(), [this] { return core.state().position(); });
+    auto page = co_await log.read(position, kPageBytes);
+    bool needs_snapshot = page ? page->trimmed > position : page.error().code == LogErrc::kTrimmed;
+    if (needs_snapshot) {
+      auto reloaded = co_await reload_newest_snapshot();
+      if (!reloaded) co_return reloaded;
+      continue;
+    }
+    if (!page) co_return pass_error(page);
+    if (page->entries.empty()) co_return LogResult<void>{};
+    co_await call(runtime.core(), [this, entries = std::move(page->entries)] { core.apply(entries); });
+  }
+}
+
+Task<LogResult<void>> MetadataClient::Impl::reload_newest_snapshot() {
+  auto found = co_await snapshots.find();
+  if (!found) co_return fail(LogErrc::kUnavailable, found.error().message);
+  for (const FoundSnapshot& snapshot : *found) {
+    LogPosition position = co_await call(runtime.core(), [this] { return core.state().position(); });
+    if (snapshot.position <= position) break;
+    auto state = co_await snapshots.load(snapshot, bugs);
+    if (!state && state.error().code == SnapshotErrc::kStore) {
+      co_return fail(LogErrc::kUnavailable, state.error().message);
+    }
+    if (!state) {
+      logger.warn("snapshot damaged, trying an older one", {{"problem", state.error().message}});
+      continue;
+    }
+    auto shared = std::make_shared<State>(std::move(*state));
+    co_await call(runtime.core(), [this, shared] { core.reload(std::move(*shared)); });
+    logger.info("reloaded a snapshot, the log was trimmed past this broker", {{"position", snapshot.position}});
+    co_return LogResult<void>{};
+  }
+  // A snapshot under way may not be listed yet by its writer's trim; asking again is all that helps.
+  co_return fail(LogErrc::kUnavailable, "the log is trimmed above this broker and no newer whole snapshot is there");
+}
+
+Task<> MetadataClient::Impl::sync_loop() {
+  runtime::TaskContext& context = co_await runtime::this_context();
+  Duration backoff = kBackoffMin;
+  while (!context.stop.stop_requested()) {
+    Completion<Done> wanted = co_await call(runtime.core(), [this] {
+      sync_wanted.emplace();
+      if (!sync_waiters.empty()) sync_wanted->set(Done{});
+      return *sync_wanted;
+    });
+    co_await runtime::wait_until(wanted, runtime.now() + config.sync_interval, Done{});
+    if (context.stop.stop_requested()) break;
+
+    // Taken before the tail is read: later callers wait for the next round.
+    auto waiters = co_await call(runtime.core(), [this] { return std::exchange(sync_waiters, {}); });
+    MonotonicTime started = runtime.now();
+    auto tail = co_await log.tail();
+    if (!tail) {
+      sync_failures.add();
+      if (is_fatal(tail.error().code)) end_with("the metadata log's tail cannot be read: " + tail.error().message);
+      co_await call(runtime.core(), [this, waiters = std::move(waiters)]() mutable {
+        sync_waiters.insert(sync_waiters.begin(), std::make_move_iterator(waiters.begin()),
+                            std::make_move_iterator(waiters.end()));
+      });
+      co_await runtime::sleep_for(backoff);
+      backoff = longer_backoff(backoff);
+      continue;
+    }
+    backoff = kBackoffMin;
+    LogPosition position = *tail;
+    auto applied = co_await call(runtime.core(), [this, position] { return core.applied_up_to(position); });
+    co_await runtime::wait_until(applied, MonotonicTime::never(), Done{});
+    if (context.stop.stop_requested()) break;
+    last_progress.store(started.since_zero().count(), std::memory_order_relaxed);
+    for (SyncWaiter& waiter : waiters) waiter.completion.set(position);
+  }
+}
+
+Task<Result<LogPosition, SyncError>> MetadataClient::Impl::sync(MonotonicTime deadline) {
+  if (bugs.absence_without_sync) {
+    co_return co_await call(runtime.core(), [this] { return core.state().position(); });
+  }
+  using SyncOutcome = Result<LogPosition, SyncError>;
+  Completion<SyncOutcome> completion;
+  co_await call(runtime.core(), [this, completion] {
+    sync_waiters.push_back(SyncWaiter{completion});
+    if (sync_wanted) sync_wanted->set(Done{});
+  });
+  SyncOutcome late = fail(SyncErrc::kTimeout, "the metadata log's tail was not reached in time");
+  co_return co_await runtime::wait_until(completion, deadline, late);
+}
+
+}  // namespace varve::metadata

@@ -1,0 +1,176 @@
+#include "metadata/client/proposer.h"
+
+#include <iterator>
+
+namespace varve::metadata {
+namespace {
+
+// Room for the header and checksum beside the commands.
+constexpr size_t kEntryOverheadBytes = 128;
+
+// Commands that free room in the log or the store go on when it is full (DESIGN 12.13).
+bool frees_room(const Command& command) {
+  return std::holds_alternative<FenceBroker>(command) || std::holds_alternative<SetLogStart>(command) ||
+         std::holds_alternative<DeleteTopic>(command) || std::holds_alternative<AdvanceGcFence>(command) ||
+         std::holds_alternative<ObjectsDeleted>(command) || std::holds_alternative<SnapshotTaken>(command);
+}
+
+}  // namespace
+
+void Proposer::propose(std::vector<Command> commands, runtime::Completion<ProposeResult> completion) {
+  if (is_stopped_) {
+    completion.set(fail(ProposeErrc::kStopping, "this broker is stopping"));
+    return;
+  }
+  size_t bytes = 0;
+  for (const Command& command : commands) bytes += encoded_size_bound(command);
+  if (bytes + kEntryOverheadBytes > kMaxEntryBytes) {
+    completion.set(fail(ProposeErrc::kRejected, fmt::format("{} bytes of commands do not fit into one entry", bytes)));
+    return;
+  }
+  queued_commands_ += commands.size();
+  queue_.push_back(Proposal{std::move(commands), std::move(completion), bytes});
+  wake();
+}
+
+void Proposer::registered(Nonce nonce, Incarnation incarnation) {
+  requeue_in_flight();
+  nonce_ = nonce;
+  incarnation_ = incarnation;
+  last_sequence_ = EntrySequence(1);  // the registration itself
+  is_registered_ = true;
+  wake();
+}
+
+void Proposer::fenced() { is_registered_ = false; }
+
+std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTime now) {
+  if (!is_registered_ || is_stopped_) return std::nullopt;
+  if (in_flight_) return Outgoing{in_flight_->key, in_flight_->bytes};
+  if (queue_.empty()) return std::nullopt;
+
+  InFlight next;
+  Entry entry;
+  entry.nonce = nonce_;
+  entry.incarnation = incarnation_;
+  entry.sequence = last_sequence_.plus(1);
+  entry.level = level;
+  entry.time = now;
+  size_t bytes = kEntryOverheadBytes;
+  while (!queue_.empty() && bytes + queue_.front().bytes <= kMaxEntryBytes) {
+    bytes += queue_.front().bytes;
+    queued_commands_ -= queue_.front().commands.size();
+    next.proposals.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  for (const Proposal& proposal : next.proposals) {
+    entry.commands.insert(entry.commands.end(), proposal.commands.begin(), proposal.commands.end());
+  }
+  next.key = EntryKey{nonce_, entry.sequence};
+  next.bytes = Slice::take(encode_entry(entry));
+  last_sequence_ = entry.sequence;
+  in_flight_ = std::move(next);
+  return Outgoing{in_flight_->key, in_flight_->bytes};
+}
+
+void Proposer::refused_as_full(const EntryKey& key, const std::string& message) {
+  if (!in_flight_ || in_flight_->key != key || in_flight_->may_have_landed) return;
+  InFlight refused = std::move(*in_flight_);
+  in_flight_.reset();
+  // It is certain that nothing was appended, so its sequence number is free again.
+  last_sequence_ = EntrySequence(last_sequence_.value() - 1);
+  for (auto proposal = refused.proposals.rbegin(); proposal != refused.proposals.rend(); ++proposal) {
+    bool keeps = true;
+    for (const Command& command : proposal->commands) keeps = keeps && frees_room(command);
+    if (keeps) {
+      queued_commands_ += proposal->commands.size();
+      queue_.push_front(std::move(*proposal));
+    } else {
+      proposal->completion.set(fail(ProposeErrc::kFull, message));
+    }
+  }
+  wake();
+}
+
+void Proposer::outcome_unknown(const EntryKey& key) {
+  if (!in_flight_ || in_flight_->key != key) return;
+  if (bugs_.lost_reply_read_as_failure) {
+    requeue_in_flight();
+    wake();
+    return;
+  }
+  in_flight_->may_have_landed = true;
+}
+
+void Proposer::applied(const ApplyOutcome& outcome) {
+  if (!in_flight_ || outcome.nonce != in_flight_->key.nonce || outcome.sequence != in_flight_->key.sequence) return;
+  // A second copy of an entry cannot be ours to answer: the first one resolved the promises.
+  if (outcome.verdict == EntryVerdict::kRepeated) return;
+  InFlight landed = std::move(*in_flight_);
+  in_flight_.reset();
+  if (outcome.verdict != EntryVerdict::kApplied) {
+    for (Proposal& proposal : landed.proposals) {
+      proposal.completion.set(fail(ProposeErrc::kRejected,
+                                   fmt::format("the entry was refused in apply (cause {})",
+                                               static_cast<int>(outcome.verdict))));
+    }
+    wake();
+    return;
+  }
+  auto first = outcome.commands.begin();
+  for (Proposal& proposal : landed.proposals) {
+    auto last = std::next(first, static_cast<ptrdiff_t>(proposal.commands.size()));
+    proposal.completion.set(std::vector<CommandOutcome>(first, last));
+    first = last;
+  }
+  wake();
+}
+
+void Proposer::reloaded(std::optional<EntrySequence> last_sequence) {
+  if (!in_flight_) return;
+  bool has_landed = last_sequence && in_flight_->key.sequence <= *last_sequence;
+  if (!has_landed) return;
+  for (Proposal& proposal : in_flight_->proposals) {
+    proposal.completion.set(
+        fail(ProposeErrc::kUnknown, "the entry was applied before the snapshot that this broker reloaded"));
+  }
+  in_flight_.reset();
+  wake();
+}
+
+void Proposer::stop() {
+  is_stopped_ = true;
+  if (in_flight_) {
+    for (Proposal& proposal : in_flight_->proposals) {
+      proposal.completion.set(fail(ProposeErrc::kUnknown, "this broker stopped before the entry's fate was known"));
+    }
+    in_flight_.reset();
+  }
+  for (Proposal& proposal : queue_) {
+    proposal.completion.set(fail(ProposeErrc::kStopping, "this broker is stopping"));
+  }
+  queue_.clear();
+  queued_commands_ = 0;
+  wake();
+}
+
+runtime::Completion<runtime::Done> Proposer::work() {
+  waiter_.emplace();
+  if (is_stopped_ || (is_registered_ && (!queue_.empty() || in_flight_))) waiter_->set(runtime::Done{});
+  return *waiter_;
+}
+
+void Proposer::wake() {
+  if (waiter_) waiter_->set(runtime::Done{});
+}
+
+void Proposer::requeue_in_flight() {
+  if (!in_flight_) return;
+  for (auto proposal = in_flight_->proposals.rbegin(); proposal != in_flight_->proposals.rend(); ++proposal) {
+    queued_commands_ += proposal->commands.size();
+    queue_.push_front(std::move(*proposal));
+  }
+  in_flight_.reset();
+}
+
+}  // namespace varve::metadata

@@ -1,0 +1,230 @@
+#include "metadata/client/snapshot_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <unordered_map>
+
+#include "base/crc32c.h"
+#include "base/hash.h"
+
+namespace varve::metadata {
+namespace {
+
+constexpr uint32_t kManifestMagic = 0x56534e50;  // "VSNP"
+constexpr uint8_t kManifestVersion = 1;
+constexpr size_t kMinChunkEntryBytes = 18;
+constexpr size_t kDeletesPerCall = 1000;
+
+std::unexpected<SnapshotError> store_failed(std::string_view what, const object_store::StoreError& error) {
+  return fail(SnapshotErrc::kStore, fmt::format("{}: {}", what, error.message));
+}
+
+// The number after the last '/' of a manifest key, in hexadecimal up to the '-'.
+std::optional<LogPosition> position_in_name(std::string_view key) {
+  std::string_view name = key.substr(key.rfind('/') + 1);
+  if (name.size() != 33 || name[16] != '-') return std::nullopt;
+  uint64_t position = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + 16, position, 16);
+  if (error != std::errc() || end != name.data() + 16) return std::nullopt;
+  return LogPosition(position);
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_manifest(const SnapshotManifest& manifest) {
+  ByteWriter out;
+  out.be(kManifestMagic);
+  out.u8(kManifestVersion);
+  out.raw(manifest.log.id.bytes);
+  out.be(manifest.log.generation.value());
+  out.be(manifest.position.value());
+  out.be(manifest.predecessor.value());
+  out.be(manifest.state_hash);
+  out.unsigned_varint(manifest.chunks.size());
+  for (const auto& chunk : manifest.chunks) {
+    out.prefixed(chunk.key);
+    out.be(chunk.bytes);
+    out.be(chunk.hash);
+  }
+  out.be(crc32c(out.view()));
+  return out.take();
+}
+
+Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes) {
+  if (bytes.size() < 4 || crc32c(bytes.first(bytes.size() - 4)) != load_be<uint32_t>(bytes.last(4).data())) {
+    return fail(EntryErrc::kBadChecksum, "the manifest's checksum does not match");
+  }
+  ByteReader in(bytes.first(bytes.size() - 4));
+  SnapshotManifest manifest;
+  if (in.be<uint32_t>() != kManifestMagic) return fail(EntryErrc::kMalformed, "not a snapshot manifest");
+  if (in.u8() != kManifestVersion) return fail(EntryErrc::kUnknownVersion, "a manifest version this program is too old for");
+  ByteView id = in.raw(manifest.log.id.bytes.size());
+  if (in.ok()) std::copy(id.begin(), id.end(), manifest.log.id.bytes.begin());
+  manifest.log.generation = LogGeneration(in.be<uint32_t>());
+  manifest.position = LogPosition(in.be<uint64_t>());
+  manifest.predecessor = LogPosition(in.be<uint64_t>());
+  manifest.state_hash = in.be<uint64_t>();
+  manifest.chunks.resize(in.count(kMinChunkEntryBytes));
+  for (auto& chunk : manifest.chunks) {
+    chunk.key = as_text(in.prefixed());
+    chunk.bytes = in.be<uint64_t>();
+    chunk.hash = in.be<uint64_t>();
+  }
+  if (!in.at_end()) return fail(EntryErrc::kMalformed, "the manifest is cut short or too long");
+  return manifest;
+}
+
+SnapshotStore::SnapshotStore(runtime::Runtime& runtime, object_store::ObjectStore& store, std::string prefix)
+    : runtime_(runtime), store_(store), prefix_(std::move(prefix)) {}
+
+std::string SnapshotStore::manifest_prefix() const {
+  return fmt::format("{}/_log/snapshots/{}/", prefix_, to_hex(log_.id.bytes));
+}
+
+std::string SnapshotStore::chunk_prefix() const {
+  return fmt::format("{}/_log/chunks/{}/", prefix_, to_hex(log_.id.bytes));
+}
+
+runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition position, Nonce nonce,
+                                                                     FenceEpoch epoch, uint64_t state_hash,
+                                                                     std::vector<Slice> chunks,
+                                                                     std::vector<LogPosition> retained) {
+  bool may_reuse = newest_ && std::find(retained.begin(), retained.end(), newest_->position) != retained.end();
+  if (!may_reuse) newest_.reset();
+  std::unordered_map<uint64_t, const SnapshotManifest::Chunk*> reusable;
+  if (newest_) {
+    for (const auto& chunk : newest_->chunks) reusable.emplace(chunk.hash, &chunk);
+  }
+  SnapshotManifest manifest{log_, position, LogPosition(0), state_hash, {}};
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    uint64_t hash = hash64(chunks[i].view());
+    if (auto same = reusable.find(hash); same != reusable.end() && same->second->bytes == chunks[i].size()) {
+      manifest.chunks.push_back(*same->second);
+      manifest.predecessor = newest_->position;
+      continue;
+    }
+    // Position and index make the name new for ever (invariant 8).
+    std::string key = fmt::format("{}{:016x}-{:016x}-{:016x}-{:06x}-{:016x}", chunk_prefix(), epoch.value(),
+                                  position.value(), nonce.value(), i, hash);
+    auto put = co_await store_.put_if_absent(key, {chunks[i]});
+    // The same name has the same content: an earlier try of this very snapshot.
+    if (!put && put.error().code != object_store::StoreErrc::kPreconditionFailed) {
+      co_return store_failed("writing a snapshot chunk", put.error());
+    }
+    manifest.chunks.push_back({key, chunks[i].size(), hash});
+  }
+  std::string key = fmt::format("{}{:016x}-{:016x}", manifest_prefix(), position.value(), nonce.value());
+  auto put = co_await store_.put_if_absent(key, {Slice::take(encode_manifest(manifest))});
+  if (!put && put.error().code != object_store::StoreErrc::kPreconditionFailed) {
+    co_return store_failed("writing a snapshot manifest", put.error());
+  }
+  auto read_back = co_await load(FoundSnapshot{key, position}, PlantedBugs{});
+  if (!read_back) co_return pass_error(read_back);
+  newest_ = manifest;
+  co_return manifest;
+}
+
+runtime::Task<SnapshotResult<std::vector<std::string>>> SnapshotStore::list_all(std::string key_prefix) {
+  std::vector<std::string> keys;
+  std::string start_after;
+  while (true) {
+    auto page = co_await store_.list(key_prefix, start_after, 1000);
+    if (!page) co_return store_failed("listing snapshots", page.error());
+    for (auto& object : page->objects) keys.push_back(std::move(object.key));
+    if (!page->is_truncated || keys.empty()) break;
+    start_after = keys.back();
+  }
+  co_return keys;
+}
+
+runtime::Task<SnapshotResult<std::vector<FoundSnapshot>>> SnapshotStore::find() {
+  auto keys = co_await list_all(manifest_prefix());
+  if (!keys) co_return pass_error(keys);
+  std::vector<FoundSnapshot> found;
+  for (std::string& key : *keys) {
+    if (auto position = position_in_name(key)) found.push_back({std::move(key), *position});
+  }
+  std::sort(found.begin(), found.end(), [](const FoundSnapshot& a, const FoundSnapshot& b) {
+    return a.position != b.position ? a.position > b.position : a.key < b.key;
+  });
+  co_return found;
+}
+
+runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::read_manifest(std::string key) {
+  auto bytes = co_await store_.get(key, std::nullopt);
+  if (!bytes) {
+    bool is_gone = bytes.error().code == object_store::StoreErrc::kNotFound;
+    co_return fail(is_gone ? SnapshotErrc::kDamaged : SnapshotErrc::kStore,
+                   fmt::format("{}: {}", key, bytes.error().message));
+  }
+  auto manifest = decode_manifest(bytes->view());
+  if (!manifest) co_return fail(SnapshotErrc::kDamaged, fmt::format("{}: {}", key, manifest.error().message));
+  if (manifest->log.id != log_.id) co_return fail(SnapshotErrc::kDamaged, key + " is of another log");
+  co_return std::move(*manifest);
+}
+
+runtime::Task<SnapshotResult<State>> SnapshotStore::load(FoundSnapshot snapshot, PlantedBugs bugs) {
+  auto manifest = co_await read_manifest(snapshot.key);
+  if (!manifest) co_return pass_error(manifest);
+  std::vector<Slice> chunks;
+  for (const auto& chunk : manifest->chunks) {
+    auto bytes = co_await store_.get(chunk.key, std::nullopt);
+    if (!bytes) {
+      bool is_gone = bytes.error().code == object_store::StoreErrc::kNotFound;
+      co_return fail(is_gone ? SnapshotErrc::kDamaged : SnapshotErrc::kStore,
+                     fmt::format("{}: {}", chunk.key, bytes.error().message));
+    }
+    if (bytes->size() != chunk.bytes || hash64(bytes->view()) != chunk.hash) {
+      co_return fail(SnapshotErrc::kDamaged, fmt::format("{} does not have the bytes that {} names", chunk.key,
+                                                         snapshot.key));
+    }
+    chunks.push_back(std::move(*bytes));
+  }
+  auto state = co_await runtime::offload(runtime_, runtime::Lane::kBulk,
+                                         [chunks, bugs] { return State::from_chunks(chunks, bugs); });
+  if (!state) co_return fail(SnapshotErrc::kDamaged, fmt::format("{}: {}", snapshot.key, state.error().message));
+  if (state->position() != manifest->position || state->hash() != manifest->state_hash) {
+    co_return fail(SnapshotErrc::kDamaged, fmt::format("{}: the state it gives has another hash", snapshot.key));
+  }
+  newest_ = std::move(*manifest);
+  co_return std::move(*state);
+}
+
+runtime::Task<SnapshotResult<void>> SnapshotStore::delete_unretained(std::vector<LogPosition> keep) {
+  if (keep.empty()) co_return SnapshotResult<void>{};
+  LogPosition newest_kept = *std::max_element(keep.begin(), keep.end());
+  std::set<LogPosition> kept(keep.begin(), keep.end());
+  auto found = co_await find();
+  if (!found) co_return pass_error(found);
+  std::vector<std::string> doomed;
+  std::set<std::string> named;
+  for (const FoundSnapshot& snapshot : *found) {
+    if (snapshot.position < newest_kept && !kept.contains(snapshot.position)) {
+      doomed.push_back(snapshot.key);
+      continue;
+    }
+    auto manifest = co_await read_manifest(snapshot.key);
+    // What cannot be read might name anything: nothing is deleted then.
+    if (!manifest) co_return pass_error(manifest);
+    for (const auto& chunk : manifest->chunks) named.insert(chunk.key);
+  }
+  auto chunks = co_await list_all(chunk_prefix());
+  if (!chunks) co_return pass_error(chunks);
+  for (std::string& key : *chunks) {
+    // Chunks above the newest kept position may belong to a snapshot that is being written.
+    std::string_view position_text = std::string_view(key).substr(chunk_prefix().size() + 17, 16);
+    uint64_t position = UINT64_MAX;
+    std::from_chars(position_text.data(), position_text.data() + position_text.size(), position, 16);
+    if (position < newest_kept.value() && !named.contains(key)) doomed.push_back(std::move(key));
+  }
+  for (size_t at = 0; at < doomed.size(); at += kDeletesPerCall) {
+    size_t end = std::min(doomed.size(), at + kDeletesPerCall);
+    auto deleted = co_await store_.delete_many({doomed.begin() + static_cast<ptrdiff_t>(at),
+                                                doomed.begin() + static_cast<ptrdiff_t>(end)});
+    if (!deleted) co_return store_failed("deleting old snapshots", deleted.error());
+  }
+  co_return SnapshotResult<void>{};
+}
+
+}  // namespace varve::metadata

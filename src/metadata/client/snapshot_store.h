@@ -1,0 +1,74 @@
+// Snapshots in the object store: writing, verifying, finding, loading and deleting (docs/formats/snapshot.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metadata/client/metadata_client.h"
+#include "metadata/state/state.h"
+
+namespace varve::metadata {
+
+// The manifest of a snapshot: which chunks make up the state at a position.
+struct SnapshotManifest {
+  struct Chunk {
+    std::string key;
+    uint64_t bytes = 0;
+    uint64_t hash = 0;
+  };
+  LogIdentity log;
+  LogPosition position;
+  // Whose chunks this one reuses; 0: nobody's.
+  LogPosition predecessor;
+  uint64_t state_hash = 0;
+  std::vector<Chunk> chunks;
+};
+
+std::vector<uint8_t> encode_manifest(const SnapshotManifest& manifest);
+Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes);
+
+struct FoundSnapshot {
+  std::string key;
+  LogPosition position;
+};
+
+enum class SnapshotErrc : uint8_t { kStore, kDamaged };
+using SnapshotError = ErrorOf<SnapshotErrc>;
+template <class T>
+using SnapshotResult = Result<T, SnapshotError>;
+
+// One broker's access to the snapshots of one log. Any io task; holds nothing but its parameters and the newest
+// manifest it wrote or loaded, whose chunks the next one may reuse. Calls come one after another.
+class SnapshotStore {
+ public:
+  SnapshotStore(runtime::Runtime& runtime, object_store::ObjectStore& store, std::string prefix);
+
+  void set_log(LogIdentity log) { log_ = log; }
+
+  // Uploads what changed since the newest manifest (if that is among `retained`, else everything), then the
+  // manifest, then reads all of it back and compares. Only what it returns may be named in a SnapshotTaken entry.
+  runtime::Task<SnapshotResult<SnapshotManifest>> write(LogPosition position, Nonce nonce, FenceEpoch epoch,
+                                                        uint64_t state_hash, std::vector<Slice> chunks,
+                                                        std::vector<LogPosition> retained);
+  // Manifests of this log id, newest first, by their names.
+  runtime::Task<SnapshotResult<std::vector<FoundSnapshot>>> find();
+  runtime::Task<SnapshotResult<State>> load(FoundSnapshot snapshot, PlantedBugs bugs);
+  // Deletes manifests that are not in `keep` and older than the newest kept, then chunks that no manifest left
+  // names. Other logs' objects stay (invariant 6).
+  runtime::Task<SnapshotResult<void>> delete_unretained(std::vector<LogPosition> keep);
+
+ private:
+  std::string manifest_prefix() const;
+  std::string chunk_prefix() const;
+  runtime::Task<SnapshotResult<std::vector<std::string>>> list_all(std::string key_prefix);
+  runtime::Task<SnapshotResult<SnapshotManifest>> read_manifest(std::string key);
+
+  runtime::Runtime& runtime_;
+  object_store::ObjectStore& store_;
+  const std::string prefix_;
+  LogIdentity log_;
+  std::optional<SnapshotManifest> newest_;
+};
+
+}  // namespace varve::metadata

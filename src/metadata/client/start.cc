@@ -1,0 +1,122 @@
+#include "metadata/client/bucket_identity.h"
+#include "metadata/client/client_loops.h"
+
+namespace varve::metadata {
+
+using runtime::call;
+using runtime::Task;
+
+MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, object_store::ObjectStore& store_in,
+                           ClientConfig config_in, Logger& logger_in, MetricRegistry& metrics, PlantedBugs bugs_in)
+    : runtime(runtime_in),
+      log(log_in),
+      store(store_in),
+      config(std::move(config_in)),
+      logger(logger_in.component("metadata")),
+      bugs(bugs_in),
+      random(runtime_in.random_seed()),
+      core(config.broker, bugs_in),
+      snapshots(runtime_in, store_in, config.key_prefix),
+      appends(metrics.counter("varve_log_appends_total", "Entries appended to the metadata log by this broker.")),
+      append_failures(metrics.counter("varve_log_append_failures_total",
+                                      "Appends that failed or got no answer; the same entry is tried again.")),
+      sync_failures(metrics.counter("varve_log_sync_failures_total", "Reads of the log's tail that got no answer.")),
+      snapshots_taken(metrics.counter("varve_snapshots_total", "Snapshots of the metadata state taken.")),
+      snapshot_failures(metrics.counter("varve_snapshot_failures_total", "Snapshots that could not be taken.")),
+      append_seconds(metrics.histogram("varve_log_append_seconds", "Time of one append to the metadata log.",
+                                       kStageSecondsBuckets)) {}
+
+Task<Result<void, StartError>> MetadataClient::Impl::start() {
+  auto opened = co_await open_log();
+  if (!opened) co_return opened;
+  auto caught_up = co_await catch_up();
+  if (!caught_up) co_return fail(StartErrc::kLog, "reading the metadata log: " + caught_up.error().message);
+
+  runtime::Executor& executor = runtime.io(0);
+  last_progress.store(runtime.now().since_zero().count(), std::memory_order_relaxed);
+  scope.spawn(executor, "metadata follow", follow_loop());
+  scope.spawn(executor, "metadata sync", sync_loop());
+  auto registered = co_await register_broker();
+  if (!registered) co_return registered;
+  scope.spawn(executor, "metadata append", append_loop());
+  scope.spawn(executor, "metadata registration", registration_loop());
+  scope.spawn(executor, "metadata membership", membership_loop());
+  scope.spawn(executor, "metadata snapshots", snapshot_loop());
+  logger.info("registered", {{"broker", config.broker},
+                             {"incarnation", core.incarnation()},
+                             {"log", identity.id.to_string()},
+                             {"generation", identity.generation}});
+  co_return Result<void, StartError>{};
+}
+
+Task<Result<void, StartError>> MetadataClient::Impl::open_log() {
+  auto opened = co_await log.open(random.uuid());
+  if (!opened) co_return fail(StartErrc::kLog, opened.error().message);
+  identity = *opened;
+  co_await call(runtime.core(), [this] { core.set_log(identity); });
+  snapshots.set_log(identity);
+
+  auto tail = co_await log.tail();
+  if (!tail) co_return fail(StartErrc::kLog, tail.error().message);
+  auto claimed = co_await claim_namespace(store, config.key_prefix, identity, tail->value() == 0);
+  if (!claimed) co_return claimed;
+  auto first_page = co_await log.read(LogPosition(0), 1);
+  LogPosition trimmed;
+  if (first_page) {
+    trimmed = first_page->trimmed;
+  } else if (first_page.error().code == LogErrc::kTrimmed) {
+    trimmed = LogPosition(1);  // at least something is gone; catch_up() finds out what
+  } else {
+    co_return fail(StartErrc::kLog, first_page.error().message);
+  }
+  co_return co_await load_snapshot(*tail, trimmed);
+}
+
+Task<Result<void, StartError>> MetadataClient::Impl::load_snapshot(LogPosition tail, LogPosition trimmed) {
+  auto found = co_await snapshots.find();
+  if (!found) co_return fail(StartErrc::kStore, found.error().message);
+  std::string problems;
+  for (const FoundSnapshot& snapshot : *found) {
+    if (snapshot.position > tail) {
+      co_return fail(StartErrc::kRolledBack,
+                     fmt::format("snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
+                                 "back. Serving from it would lose what came after; use 'varve restore'",
+                                 snapshot.key, tail));
+    }
+    if (snapshot.position < trimmed) break;
+    auto state = co_await snapshots.load(snapshot, bugs);
+    if (!state && state.error().code == SnapshotErrc::kStore) {
+      co_return fail(StartErrc::kStore, state.error().message);
+    }
+    if (state) {
+      auto shared = std::make_shared<State>(std::move(*state));
+      co_await call(runtime.core(), [this, shared] { core.reload(std::move(*shared)); });
+      co_return Result<void, StartError>{};
+    }
+    logger.warn("snapshot damaged, trying an older one", {{"problem", state.error().message}});
+    problems += "\n  " + state.error().message;
+  }
+  // A log that was never trimmed tells everything by itself.
+  if (trimmed.value() == 0) co_return Result<void, StartError>{};
+  co_return fail(StartErrc::kSnapshotsDamaged,
+                 fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that is whole:{}\nPut "
+                             "the named objects back from a copy of the bucket (versioning, replica) and start again, "
+                             "or use 'varve restore'",
+                             trimmed, problems.empty() ? "\n  none was found" : problems));
+}
+
+Task<> MetadataClient::Impl::stop() {
+  co_await call(runtime.core(), [this] {
+    core.proposer().stop();
+    for (SyncWaiter& waiter : sync_waiters) {
+      waiter.completion.set(fail(SyncErrc::kStopping, "this broker is stopping"));
+    }
+    sync_waiters.clear();
+  });
+  co_await scope.close();
+  // Best effort: a session that stays is fenced by the next registration or when it runs out.
+  Nonce nonce = core.nonce();
+  if (nonce.value() != 0) co_await log.end_session(nonce);
+}
+
+}  // namespace varve::metadata
