@@ -27,7 +27,8 @@ Task<> MetadataClient::Impl::append_loop() {
     if (context.stop.stop_requested()) break;
     Next next = co_await call(runtime.core(), [this] {
       core.sent_entry(runtime.now());
-      return Next{core.proposer().outgoing(core.state().feature_level(), runtime.wall_now()), core.state().position()};
+      return Next{core.proposer().outgoing(core.state().feature_level(), runtime.wall_now()),
+                  core.state().position()};
     });
     if (!next.outgoing) continue;
 
@@ -41,7 +42,8 @@ Task<> MetadataClient::Impl::append_loop() {
     }
     appends.add();
     if (log.is_single_writer()) {
-      co_await call(runtime.core(), [this, entry = LogEntry{*appended, next.outgoing->bytes}] { core.apply({entry}); });
+      co_await call(runtime.core(),
+                    [this, entry = LogEntry{*appended, next.outgoing->bytes}] { core.apply({entry}); });
       continue;
     }
     // The fate is known when the follower has applied it; until then the same entry is all that may be sent.
@@ -67,9 +69,8 @@ Task<bool> MetadataClient::Impl::after_failed_append(EntryKey key, LogError erro
       co_return false;
     }
     case LogErrc::kFull:
-      co_await call(runtime.core(), [this, key, message = error.message] {
-        core.proposer().refused_as_full(key, message);
-      });
+      co_await call(runtime.core(),
+                    [this, key, message = error.message] { core.proposer().refused_as_full(key, message); });
       co_await runtime::sleep_for(kFullPause);
       co_return false;
     case LogErrc::kWrongLog:

@@ -19,20 +19,23 @@ runtime::Task<Result<void, StartError>> claim_namespace(object_store::ObjectStor
     co_return fail(StartErrc::kStore, fmt::format("cannot read {}: {}", key, found.error().message));
   }
   if (found && as_text(found->view()) != text) {
-    co_return fail(StartErrc::kForeignBucket,
-                   fmt::format("the namespace '{}' belongs to another metadata log ({} is not this log's). Point "
-                               "the broker at that log, at another namespace, or use 'varve restore'",
-                               prefix, key));
+    co_return fail(
+        StartErrc::kForeignBucket,
+        fmt::format("the namespace '{}' belongs to another metadata log ({} is not this log's). Point "
+                    "the broker at that log, at another namespace, or use 'varve restore'",
+                    prefix, key));
   }
   if (!found && log_is_new) {
     auto page = co_await store.list(prefix + "/", "", 1);
-    if (!page) co_return fail(StartErrc::kStore, fmt::format("cannot list '{}/': {}", prefix, page.error().message));
+    if (!page)
+      co_return fail(StartErrc::kStore, fmt::format("cannot list '{}/': {}", prefix, page.error().message));
     if (!page->objects.empty()) {
-      co_return fail(StartErrc::kForeignBucket,
-                     fmt::format("the metadata log is empty but the namespace '{}' holds objects (the first is {}). "
-                                 "Use another namespace, 'varve adopt' for a KafScale bucket, or 'varve restore' "
-                                 "if this namespace is varve's and its log was lost",
-                                 prefix, page->objects.front().key));
+      co_return fail(
+          StartErrc::kForeignBucket,
+          fmt::format("the metadata log is empty but the namespace '{}' holds objects (the first is {}). "
+                      "Use another namespace, 'varve adopt' for a KafScale bucket, or 'varve restore' "
+                      "if this namespace is varve's and its log was lost",
+                      prefix, page->objects.front().key));
     }
   }
   // A second conditional put of the same bytes must be refused. A retried put may report the refusal of its own
@@ -41,7 +44,8 @@ runtime::Task<Result<void, StartError>> claim_namespace(object_store::ObjectStor
     auto put = co_await store.put_if_absent(key, {Slice::take({text.begin(), text.end()})});
     if (!put && put.error().code == StoreErrc::kPreconditionFailed) {
       auto stored = co_await store.get(key, std::nullopt);
-      if (!stored) co_return fail(StartErrc::kStore, fmt::format("cannot read {}: {}", key, stored.error().message));
+      if (!stored)
+        co_return fail(StartErrc::kStore, fmt::format("cannot read {}: {}", key, stored.error().message));
       if (as_text(stored->view()) == text) co_return Result<void, StartError>{};
       co_return fail(StartErrc::kForeignBucket,
                      fmt::format("another metadata log claimed the namespace '{}' just now", prefix));
@@ -49,10 +53,11 @@ runtime::Task<Result<void, StartError>> claim_namespace(object_store::ObjectStor
     if (!put && put.error().code == StoreErrc::kConflict) continue;
     if (!put) co_return fail(StartErrc::kStore, fmt::format("cannot write {}: {}", key, put.error().message));
   }
-  co_return fail(StartErrc::kStore,
-                 fmt::format("the object store ignores conditional puts (If-None-Match): {} was written again "
-                             "although it was there. varve needs a store that refuses it",
-                             key));
+  co_return fail(
+      StartErrc::kStore,
+      fmt::format("the object store ignores conditional puts (If-None-Match): {} was written again "
+                  "although it was there. varve needs a store that refuses it",
+                  key));
 }
 
 }  // namespace varve::metadata

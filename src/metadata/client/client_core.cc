@@ -45,8 +45,9 @@ void ClientCore::note_registration(LogPosition position, const ApplyOutcome& out
   }
   runtime::Completion<RegistrationResult> completion = expected_registration_->second;
   expected_registration_.reset();
-  completion.set(RegistrationResult{Incarnation(0), fmt::format("the registration was refused in apply (cause {})",
-                                                                static_cast<int>(outcome.verdict))});
+  completion.set(RegistrationResult{
+      Incarnation(0),
+      fmt::format("the registration was refused in apply (cause {})", static_cast<int>(outcome.verdict))});
 }
 
 void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {

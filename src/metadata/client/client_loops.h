@@ -14,8 +14,8 @@
 namespace varve::metadata {
 
 struct MetadataClient::Impl {
-  Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, object_store::ObjectStore& store_in, ClientConfig config_in,
-       Logger& logger_in, MetricRegistry& metrics, PlantedBugs bugs_in);
+  Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, object_store::ObjectStore& store_in,
+       ClientConfig config_in, Logger& logger_in, MetricRegistry& metrics, PlantedBugs bugs_in);
 
   // start.cc
   runtime::Task<Result<void, StartError>> start();

@@ -68,11 +68,13 @@ Task<LogResult<void>> MetadataClient::Impl::reload_newest_snapshot() {
     }
     auto shared = std::make_shared<State>(std::move(*state));
     co_await call(runtime.core(), [this, shared] { core.reload(std::move(*shared)); });
-    logger.info("reloaded a snapshot, the log was trimmed past this broker", {{"position", snapshot.position}});
+    logger.info("reloaded a snapshot, the log was trimmed past this broker",
+                {{"position", snapshot.position}});
     co_return LogResult<void>{};
   }
   // A snapshot under way may not be listed yet by its writer's trim; asking again is all that helps.
-  co_return fail(LogErrc::kUnavailable, "the log is trimmed above this broker and no newer whole snapshot is there");
+  co_return fail(LogErrc::kUnavailable,
+                 "the log is trimmed above this broker and no newer whole snapshot is there");
 }
 
 Task<> MetadataClient::Impl::sync_loop() {
@@ -93,7 +95,8 @@ Task<> MetadataClient::Impl::sync_loop() {
     auto tail = co_await log.tail();
     if (!tail) {
       sync_failures.add();
-      if (is_fatal(tail.error().code)) end_with("the metadata log's tail cannot be read: " + tail.error().message);
+      if (is_fatal(tail.error().code))
+        end_with("the metadata log's tail cannot be read: " + tail.error().message);
       co_await call(runtime.core(), [this, waiters = std::move(waiters)]() mutable {
         sync_waiters.insert(sync_waiters.begin(), std::make_move_iterator(waiters.begin()),
                             std::make_move_iterator(waiters.end()));

@@ -30,7 +30,8 @@ std::optional<BrokerId> MetadataImage::owner(PartitionHandle partition, std::str
   for (const auto& [id, broker] : brokers) {
     bool is_local = !rack.empty() && broker.rack == rack;
     uint64_t weight = mix(mix(partition.value()) ^ static_cast<uint64_t>(static_cast<uint32_t>(id.value())));
-    bool is_better = !best || (is_local && !best_is_local) || (is_local == best_is_local && weight > best_weight);
+    bool is_better =
+        !best || (is_local && !best_is_local) || (is_local == best_is_local && weight > best_weight);
     if (is_better) {
       best = id;
       best_weight = weight;

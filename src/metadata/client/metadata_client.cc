@@ -25,7 +25,9 @@ Task<> MetadataClient::stop() { return impl_->stop(); }
 
 const State& MetadataClient::state() const { return impl_->core.state(); }
 
-void MetadataClient::set_applied_listener(AppliedListener listener) { impl_->core.set_listener(std::move(listener)); }
+void MetadataClient::set_applied_listener(AppliedListener listener) {
+  impl_->core.set_listener(std::move(listener));
+}
 
 void MetadataClient::propose(std::vector<Command> commands, Completion<ProposeResult> completion) {
   impl_->core.proposer().propose(std::move(commands), std::move(completion));
@@ -33,7 +35,9 @@ void MetadataClient::propose(std::vector<Command> commands, Completion<ProposeRe
 
 Task<ProposeResult> MetadataClient::propose(Command command) { return impl_->propose(std::move(command)); }
 
-Task<Result<LogPosition, SyncError>> MetadataClient::sync(MonotonicTime deadline) { return impl_->sync(deadline); }
+Task<Result<LogPosition, SyncError>> MetadataClient::sync(MonotonicTime deadline) {
+  return impl_->sync(deadline);
+}
 
 std::shared_ptr<const MetadataImage> MetadataClient::image() const { return impl_->core.image(); }
 

@@ -25,7 +25,8 @@ void Proposer::propose(std::vector<Command> commands, runtime::Completion<Propos
   size_t bytes = 0;
   for (const Command& command : commands) bytes += encoded_size_bound(command);
   if (bytes + kEntryOverheadBytes > kMaxEntryBytes) {
-    completion.set(fail(ProposeErrc::kRejected, fmt::format("{} bytes of commands do not fit into one entry", bytes)));
+    completion.set(
+        fail(ProposeErrc::kRejected, fmt::format("{} bytes of commands do not fit into one entry", bytes)));
     return;
   }
   queued_commands_ += commands.size();
@@ -103,16 +104,17 @@ void Proposer::outcome_unknown(const EntryKey& key) {
 }
 
 void Proposer::applied(const ApplyOutcome& outcome) {
-  if (!in_flight_ || outcome.nonce != in_flight_->key.nonce || outcome.sequence != in_flight_->key.sequence) return;
+  if (!in_flight_ || outcome.nonce != in_flight_->key.nonce || outcome.sequence != in_flight_->key.sequence)
+    return;
   // A second copy of an entry cannot be ours to answer: the first one resolved the promises.
   if (outcome.verdict == EntryVerdict::kRepeated) return;
   InFlight landed = std::move(*in_flight_);
   in_flight_.reset();
   if (outcome.verdict != EntryVerdict::kApplied) {
     for (Proposal& proposal : landed.proposals) {
-      proposal.completion.set(fail(ProposeErrc::kRejected,
-                                   fmt::format("the entry was refused in apply (cause {})",
-                                               static_cast<int>(outcome.verdict))));
+      proposal.completion.set(
+          fail(ProposeErrc::kRejected,
+               fmt::format("the entry was refused in apply (cause {})", static_cast<int>(outcome.verdict))));
     }
     wake();
     return;
@@ -142,7 +144,8 @@ void Proposer::stop() {
   is_stopped_ = true;
   if (in_flight_) {
     for (Proposal& proposal : in_flight_->proposals) {
-      proposal.completion.set(fail(ProposeErrc::kUnknown, "this broker stopped before the entry's fate was known"));
+      proposal.completion.set(
+          fail(ProposeErrc::kUnknown, "this broker stopped before the entry's fate was known"));
     }
     in_flight_.reset();
   }

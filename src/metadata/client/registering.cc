@@ -117,7 +117,8 @@ Task<> MetadataClient::Impl::membership_loop() {
         }
       }
     }
-    auto beat = co_await call(runtime.core(), [this] { return core.beat_due(runtime.now(), config.beat_after); });
+    auto beat =
+        co_await call(runtime.core(), [this] { return core.beat_due(runtime.now(), config.beat_after); });
     if (beat) co_await propose_and_forget(*beat);
     co_await runtime::sleep_for(kMembershipInterval);
   }

@@ -58,7 +58,8 @@ Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes) {
   ByteReader in(bytes.first(bytes.size() - 4));
   SnapshotManifest manifest;
   if (in.be<uint32_t>() != kManifestMagic) return fail(EntryErrc::kMalformed, "not a snapshot manifest");
-  if (in.u8() != kManifestVersion) return fail(EntryErrc::kUnknownVersion, "a manifest version this program is too old for");
+  if (in.u8() != kManifestVersion)
+    return fail(EntryErrc::kUnknownVersion, "a manifest version this program is too old for");
   ByteView id = in.raw(manifest.log.id.bytes.size());
   if (in.ok()) std::copy(id.begin(), id.end(), manifest.log.id.bytes.begin());
   manifest.log.generation = LogGeneration(in.be<uint32_t>());
@@ -90,7 +91,8 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
                                                                      FenceEpoch epoch, uint64_t state_hash,
                                                                      std::vector<Slice> chunks,
                                                                      std::vector<LogPosition> retained) {
-  bool may_reuse = newest_ && std::find(retained.begin(), retained.end(), newest_->position) != retained.end();
+  bool may_reuse =
+      newest_ && std::find(retained.begin(), retained.end(), newest_->position) != retained.end();
   if (!may_reuse) newest_.reset();
   std::unordered_map<uint64_t, const SnapshotManifest::Chunk*> reusable;
   if (newest_) {
@@ -176,16 +178,18 @@ runtime::Task<SnapshotResult<State>> SnapshotStore::load(FoundSnapshot snapshot,
                      fmt::format("{}: {}", chunk.key, bytes.error().message));
     }
     if (bytes->size() != chunk.bytes || hash64(bytes->view()) != chunk.hash) {
-      co_return fail(SnapshotErrc::kDamaged, fmt::format("{} does not have the bytes that {} names", chunk.key,
-                                                         snapshot.key));
+      co_return fail(SnapshotErrc::kDamaged,
+                     fmt::format("{} does not have the bytes that {} names", chunk.key, snapshot.key));
     }
     chunks.push_back(std::move(*bytes));
   }
   auto state = co_await runtime::offload(runtime_, runtime::Lane::kBulk,
                                          [chunks, bugs] { return State::from_chunks(chunks, bugs); });
-  if (!state) co_return fail(SnapshotErrc::kDamaged, fmt::format("{}: {}", snapshot.key, state.error().message));
+  if (!state)
+    co_return fail(SnapshotErrc::kDamaged, fmt::format("{}: {}", snapshot.key, state.error().message));
   if (state->position() != manifest->position || state->hash() != manifest->state_hash) {
-    co_return fail(SnapshotErrc::kDamaged, fmt::format("{}: the state it gives has another hash", snapshot.key));
+    co_return fail(SnapshotErrc::kDamaged,
+                   fmt::format("{}: the state it gives has another hash", snapshot.key));
   }
   newest_ = std::move(*manifest);
   co_return std::move(*state);
@@ -220,8 +224,8 @@ runtime::Task<SnapshotResult<void>> SnapshotStore::delete_unretained(std::vector
   }
   for (size_t at = 0; at < doomed.size(); at += kDeletesPerCall) {
     size_t end = std::min(doomed.size(), at + kDeletesPerCall);
-    auto deleted = co_await store_.delete_many({doomed.begin() + static_cast<ptrdiff_t>(at),
-                                                doomed.begin() + static_cast<ptrdiff_t>(end)});
+    auto deleted = co_await store_.delete_many(
+        {doomed.begin() + static_cast<ptrdiff_t>(at), doomed.begin() + static_cast<ptrdiff_t>(end)});
     if (!deleted) co_return store_failed("deleting old snapshots", deleted.error());
   }
   co_return SnapshotResult<void>{};

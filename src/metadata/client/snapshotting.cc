@@ -26,7 +26,8 @@ Task<> MetadataClient::Impl::snapshot_loop() {
     bool is_due = co_await call(runtime.core(), [this, is_old] {
       if (core.is_diverged()) return false;
       // One broker does it; the others step in when it falls far behind.
-      uint64_t threshold = core.is_first_live() ? config.snapshot_after_bytes : 2 * config.snapshot_after_bytes;
+      uint64_t threshold =
+          core.is_first_live() ? config.snapshot_after_bytes : 2 * config.snapshot_after_bytes;
       return core.bytes_since_snapshot() >= threshold ||
              (core.is_first_live() && is_old && core.state().pending_deletions() > 0);
     });
@@ -50,10 +51,11 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
   };
   Cut cut = co_await call(runtime.core(), [this] {
     const State& state = core.state();
-    return Cut{state.position(), state.fence_epoch(), state.hash(), state.to_chunks(), retained_positions(state)};
+    return Cut{state.position(), state.fence_epoch(), state.hash(), state.to_chunks(),
+               retained_positions(state)};
   });
-  auto written = co_await snapshots.write(cut.position, core.nonce(), cut.epoch, cut.hash, std::move(cut.chunks),
-                                          std::move(cut.retained));
+  auto written = co_await snapshots.write(cut.position, core.nonce(), cut.epoch, cut.hash,
+                                          std::move(cut.chunks), std::move(cut.retained));
   if (!written) {
     logger.warn("snapshot failed", {{"problem", written.error().message}});
     co_return false;

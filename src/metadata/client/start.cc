@@ -6,8 +6,9 @@ namespace varve::metadata {
 using runtime::call;
 using runtime::Task;
 
-MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, object_store::ObjectStore& store_in,
-                           ClientConfig config_in, Logger& logger_in, MetricRegistry& metrics, PlantedBugs bugs_in)
+MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in,
+                           object_store::ObjectStore& store_in, ClientConfig config_in, Logger& logger_in,
+                           MetricRegistry& metrics, PlantedBugs bugs_in)
     : runtime(runtime_in),
       log(log_in),
       store(store_in),
@@ -17,12 +18,16 @@ MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, ob
       random(runtime_in.random_seed()),
       core(config.broker, bugs_in),
       snapshots(runtime_in, store_in, config.key_prefix),
-      appends(metrics.counter("varve_log_appends_total", "Entries appended to the metadata log by this broker.")),
-      append_failures(metrics.counter("varve_log_append_failures_total",
-                                      "Appends that failed or got no answer; the same entry is tried again.")),
-      sync_failures(metrics.counter("varve_log_sync_failures_total", "Reads of the log's tail that got no answer.")),
+      appends(
+          metrics.counter("varve_log_appends_total", "Entries appended to the metadata log by this broker.")),
+      append_failures(
+          metrics.counter("varve_log_append_failures_total",
+                          "Appends that failed or got no answer; the same entry is tried again.")),
+      sync_failures(
+          metrics.counter("varve_log_sync_failures_total", "Reads of the log's tail that got no answer.")),
       snapshots_taken(metrics.counter("varve_snapshots_total", "Snapshots of the metadata state taken.")),
-      snapshot_failures(metrics.counter("varve_snapshot_failures_total", "Snapshots that could not be taken.")),
+      snapshot_failures(
+          metrics.counter("varve_snapshot_failures_total", "Snapshots that could not be taken.")),
       append_seconds(metrics.histogram("varve_log_append_seconds", "Time of one append to the metadata log.",
                                        kStageSecondsBuckets)) {}
 
@@ -78,10 +83,11 @@ Task<Result<void, StartError>> MetadataClient::Impl::load_snapshot(LogPosition t
   std::string problems;
   for (const FoundSnapshot& snapshot : *found) {
     if (snapshot.position > tail) {
-      co_return fail(StartErrc::kRolledBack,
-                     fmt::format("snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
-                                 "back. Serving from it would lose what came after; use 'varve restore'",
-                                 snapshot.key, tail));
+      co_return fail(
+          StartErrc::kRolledBack,
+          fmt::format("snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
+                      "back. Serving from it would lose what came after; use 'varve restore'",
+                      snapshot.key, tail));
     }
     if (snapshot.position < trimmed) break;
     auto state = co_await snapshots.load(snapshot, bugs);
@@ -98,11 +104,12 @@ Task<Result<void, StartError>> MetadataClient::Impl::load_snapshot(LogPosition t
   }
   // A log that was never trimmed tells everything by itself.
   if (trimmed.value() == 0) co_return Result<void, StartError>{};
-  co_return fail(StartErrc::kSnapshotsDamaged,
-                 fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that is whole:{}\nPut "
-                             "the named objects back from a copy of the bucket (versioning, replica) and start again, "
-                             "or use 'varve restore'",
-                             trimmed, problems.empty() ? "\n  none was found" : problems));
+  co_return fail(
+      StartErrc::kSnapshotsDamaged,
+      fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that is whole:{}\nPut "
+                  "the named objects back from a copy of the bucket (versioning, replica) and start again, "
+                  "or use 'varve restore'",
+                  trimmed, problems.empty() ? "\n  none was found" : problems));
 }
 
 Task<> MetadataClient::Impl::stop() {
