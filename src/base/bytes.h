@@ -53,6 +53,9 @@ class Slice {
   }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
+  // By content, whoever owns it.
+  bool operator==(const Slice& other) const { return as_text(view_) == as_text(other.view_); }
+
  private:
   std::shared_ptr<const void> owner_;
   ByteView view_;
@@ -109,6 +112,11 @@ class ByteWriter {
   void patch_be(size_t at, T value) {
     CHECK(at + sizeof(T) <= bytes_.size());
     store_be(bytes_.data() + at, value);
+  }
+  // Drops what was written from size on; size <= size().
+  void truncate(size_t size) {
+    CHECK(size <= bytes_.size());
+    bytes_.resize(size);
   }
   ByteView view() const { return bytes_; }
   std::vector<uint8_t> take() { return std::move(bytes_); }

@@ -13,6 +13,7 @@ ALLOWED = {
     "runtime/tls": ["base/", "runtime"],
     "runtime/http": ["base/", "runtime", "runtime/tls"],
     "protocol": ["base/", "protocol/"],
+    "protocol/random": ["base/", "protocol"],
     "object_store": ["base/", "runtime/"],
     "metadata": ["base/", "runtime/", "object_store/"],
     "metadata/state": ["base/"],
