@@ -29,11 +29,7 @@ bool Process::is_running() const { return is_alive_ && !node_.is_paused_; }
 
 void Process::offload(runtime::Lane lane, runtime::Job job) {
   size_t index = static_cast<size_t>(lane);
-  const LaneDelay& delay = node_.options_.lanes[index];
-  Duration takes(node_.random_.between(delay.low.count(), delay.high.count()));
-  if (node_.random_.chance(delay.slow_per_mille, 1000)) {
-    takes = Duration(node_.random_.between(delay.high.count(), delay.slow_high.count()));
-  }
+  Duration takes = node_.options_.lanes[index].draw(node_.random_);
   MonotonicTime starts = now();
   if (keeps_order(lane)) starts = std::max(starts, lane_free_at_[index]);
   lane_free_at_[index] = starts + takes;

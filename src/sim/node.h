@@ -7,22 +7,15 @@
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "sim/delay.h"
 #include "sim/world.h"
 
 namespace varve::sim {
 
-// How long a job of a lane takes: uniform in [low, high], and once in a while up to `slow_high`.
-struct LaneDelay {
-  Duration low = 20us;
-  Duration high = 1ms;
-  uint32_t slow_per_mille = 5;
-  Duration slow_high = 200ms;
-};
-
 struct NodeOptions {
   std::string host;  // its name in the network and in traces
   size_t io_count = 2;
-  std::array<LaneDelay, runtime::kLaneCount> lanes{};
+  std::array<Delay, runtime::kLaneCount> lanes{};  // how long a job takes
   // The node's wall clock is the world's, moved by `offset` and running fast by `drift`.
   Duration clock_offset{0};
   int64_t clock_drift_parts_per_million = 0;

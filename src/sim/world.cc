@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace varve::sim {
 namespace {
@@ -146,6 +147,14 @@ RunEnd World::run_for(Duration span) {
 void World::fold(uint64_t value) {
   hash_ = (hash_ ^ value) * 0x9fb21c651e98df25ull;
   hash_ ^= hash_ >> 32;
+}
+
+void World::happened(std::string_view what) {
+  auto found = happenings_.find(what);
+  if (found == happenings_.end()) found = happenings_.emplace(what, 0).first;
+  ++found->second;
+  fold(hash64(what));
+  trace("! {}", what);
 }
 
 void World::print_trace(const std::string& text) {

@@ -70,6 +70,10 @@ class World {
   void fold(uint64_t value);
   uint64_t trace_hash() const { return hash_; }
 
+  // Counts a fault, or anything else that a run should be known to have met. Part of the history.
+  void happened(std::string_view what);
+  const std::map<std::string, uint64_t, std::less<>>& happenings() const { return happenings_; }
+
   bool is_tracing() const { return options_.trace != nullptr; }
   // One line with the virtual time, if tracing.
   template <class... Args>
@@ -111,6 +115,7 @@ class World {
   std::map<TimerKey, std::shared_ptr<TimerState>> timers_;
   std::vector<std::unique_ptr<SimExecutor>> executors_;
   std::vector<SimExecutor*> ready_;
+  std::map<std::string, uint64_t, std::less<>> happenings_;
   SimExecutor* current_ = nullptr;
   bool in_step_ = false;
   const World* outer_world_ = nullptr;  // whose seed a CHECK printed before this one was made
