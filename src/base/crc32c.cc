@@ -21,6 +21,16 @@ constexpr std::array<uint32_t, 256> make_table() {
   return table;
 }
 
+// Product of two polynomials modulo kPolynomial; the highest bit is the coefficient of x^0.
+uint32_t multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t mask = 1u << 31; mask != 0; mask >>= 1) {
+    if ((a & mask) != 0) product ^= b;
+    b = (b & 1) != 0 ? (b >> 1) ^ kPolynomial : b >> 1;
+  }
+  return product;
+}
+
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) uint32_t extend_sse42(uint32_t crc, ByteView bytes) {
   uint64_t state = ~crc;
@@ -58,6 +68,18 @@ uint32_t crc32c_extend(uint32_t crc, ByteView bytes) {
   if (has_instruction) return extend_sse42(crc, bytes);
 #endif
   return crc32c_extend_portable(crc, bytes);
+}
+
+uint32_t crc32c_patch(uint32_t crc, ByteView difference, uint64_t bytes_behind) {
+  // A CRC is linear but for its inversions, which cancel out between the old and the new message; a zero byte
+  // behind multiplies the remainder by x^8.
+  uint32_t change = ~crc32c_extend(~0u, difference);
+  uint32_t power = 1u << 23;  // x^8
+  for (uint64_t left = bytes_behind; left != 0; left >>= 1) {
+    if ((left & 1) != 0) change = multiply(change, power);
+    power = multiply(power, power);
+  }
+  return crc ^ change;
 }
 
 }  // namespace varve
