@@ -1,5 +1,6 @@
 #include "runtime/asio/asio_executor.h"
 
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
