@@ -1,0 +1,108 @@
+"""Drives confluent-kafka (librdkafka); runs in a venv that has it. Called as record_lines.py describes."""
+
+import sys
+import time
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from record_lines import PATIENCE_SECONDS, Record, run_steps
+
+
+class ConfluentDriver:
+    def __init__(self, bootstrap):
+        self._bootstrap = bootstrap
+        self._consumer = None
+
+    def create(self, topic, partitions):
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        futures = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)],
+                                      operation_timeout=PATIENCE_SECONDS)
+        futures[topic].result(PATIENCE_SECONDS)
+
+    def delete(self, topic):
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        admin.delete_topics([topic], operation_timeout=PATIENCE_SECONDS)[topic].result(PATIENCE_SECONDS)
+
+    def produce(self, topic, codec, records):
+        # Idempotent for one half of the codecs, so that both kinds of producer meet the broker.
+        producer = Producer({"bootstrap.servers": self._bootstrap, "compression.type": codec, "linger.ms": 5,
+                             "enable.idempotence": codec in ("none", "lz4", "zstd"), "message.max.bytes": 1_000_000,
+                             "queue.buffering.max.messages": len(records) + 1})
+        results, errors = [None] * len(records), []
+
+        def delivered(index):
+            def callback(error, message):
+                if error is not None:
+                    errors.append(str(error))
+                else:
+                    results[index] = records[index]._replace(offset=message.offset())
+
+            return callback
+
+        for index, record in enumerate(records):
+            producer.produce(topic, partition=record.partition, key=record.key, value=record.value,
+                             headers=list(record.headers), timestamp=record.timestamp, callback=delivered(index))
+            producer.poll(0)
+        unsent = producer.flush(PATIENCE_SECONDS)
+        if errors or unsent:
+            raise RuntimeError(f"{len(errors)} records failed ({errors[:1]}), {unsent} never left")
+        return results
+
+    def consume(self, topic, partitions):
+        consumer = self._open_consumer()
+        targets = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
+        missing = {target.partition: consumer.get_watermark_offsets(target, timeout=PATIENCE_SECONDS)[1]
+                   for target in targets}
+        consumer.assign(targets)
+        records = [[] for _ in targets]
+        while any(missing.values()):
+            for record in self._poll(consumer, 1000):
+                records[record.partition].append(record)
+                missing[record.partition] -= 1
+        return [record for of_partition in records for record in of_partition]
+
+    def seek(self, topic, points):
+        consumer = self._open_consumer()
+        found = []
+        for partition, kind, number in points:
+            target = TopicPartition(topic, partition, number)
+            if kind == "time":
+                target = consumer.offsets_for_times([target], timeout=PATIENCE_SECONDS)[0]
+                # Past the last record librdkafka gives the end, as a number or as OFFSET_END (-1).
+                _, end = consumer.get_watermark_offsets(target, timeout=PATIENCE_SECONDS)
+                if target.offset < 0 or target.offset >= end:
+                    found.append(None)
+                    continue
+            consumer.assign([target])
+            found.append(self._poll(consumer, 1)[0])
+        return found
+
+    def _open_consumer(self):
+        if self._consumer is None:
+            # A group id is demanded by librdkafka; with assign() and no commits the group is never used.
+            self._consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused",
+                                       "enable.auto.commit": False, "check.crcs": True,
+                                       "auto.offset.reset": "error", "fetch.wait.max.ms": 10,
+                                       "topic.metadata.refresh.fast.interval.ms": 20})
+        return self._consumer
+
+    @staticmethod
+    def _poll(consumer, count):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            first = consumer.poll(0.5)
+            # consume() would wait for all of its count, so it takes only what is there already.
+            messages = [] if first is None else [first]
+            if messages and count > 1:
+                messages += consumer.consume(count - 1, timeout=0)
+            for message in messages:
+                if message.error():
+                    raise KafkaException(message.error())
+            if messages:
+                return [Record(message.partition(), message.offset(), message.timestamp()[1], message.key(),
+                               message.value(), tuple(message.headers() or ())) for message in messages]
+        raise TimeoutError("no record came")
+
+
+run_steps(ConfluentDriver(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,86 @@
+"""Drives kafka-python; runs in a venv that has it. Called as record_lines.py describes."""
+
+import sys
+import time
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from record_lines import PATIENCE_SECONDS, Record, run_steps
+
+
+class KafkaPythonDriver:
+    def __init__(self, bootstrap):
+        self._bootstrap = bootstrap
+        self._consumer = None
+
+    def create(self, topic, partitions):
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)],
+                            timeout_ms=PATIENCE_SECONDS * 1000)
+        admin.close()
+
+    def delete(self, topic):
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin.delete_topics([topic], timeout_ms=PATIENCE_SECONDS * 1000)
+        admin.close()
+
+    def produce(self, topic, codec, records):
+        producer = KafkaProducer(bootstrap_servers=self._bootstrap, acks="all", linger_ms=5,
+                                 compression_type=None if codec == "none" else codec)
+        futures = [producer.send(topic, partition=record.partition, key=record.key, value=record.value,
+                                 headers=list(record.headers), timestamp_ms=record.timestamp) for record in records]
+        producer.flush(PATIENCE_SECONDS)
+        results = [record._replace(offset=future.get(PATIENCE_SECONDS).offset)
+                   for record, future in zip(records, futures)]
+        producer.close()
+        return results
+
+    def consume(self, topic, partitions):
+        consumer = self._open_consumer()
+        targets = [TopicPartition(topic, partition) for partition in range(partitions)]
+        records = []
+        for target, end in sorted(consumer.end_offsets(targets).items()):
+            if end == 0:
+                continue
+            consumer.assign([target])
+            consumer.seek(target, 0)
+            while not records or records[-1].partition != target.partition or records[-1].offset < end - 1:
+                records += self._poll(consumer, target)
+        return records
+
+    def seek(self, topic, points):
+        consumer = self._open_consumer()
+        found = []
+        for partition, kind, number in points:
+            target, offset = TopicPartition(topic, partition), number
+            if kind == "time":
+                answer = consumer.offsets_for_times({target: number})[target]
+                if answer is None:
+                    found.append(None)
+                    continue
+                offset = answer.offset
+            consumer.assign([target])
+            consumer.seek(target, offset)
+            found.append(self._poll(consumer, target, 1)[0])
+        return found
+
+    def _open_consumer(self):
+        if self._consumer is None:
+            self._consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=None, check_crcs=True,
+                                           enable_auto_commit=False, auto_offset_reset="none",
+                                           fetch_max_wait_ms=100)
+        return self._consumer
+
+    @staticmethod
+    def _poll(consumer, target, count=1000):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            messages = consumer.poll(timeout_ms=500, max_records=count).get(target)
+            if messages:
+                return [Record(message.partition, message.offset, message.timestamp, message.key, message.value,
+                               tuple(message.headers)) for message in messages]
+        raise TimeoutError("no record came")
+
+
+run_steps(KafkaPythonDriver(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,89 @@
+"""The files through which the harness and the client drivers exchange records, and the steps a driver takes.
+
+One line a record, fields parted by tabs: partition, offset, timestamp in ms, key, value, headers. Bytes are base64,
+"-" is null. Headers are name:value pairs parted by commas, both base64. ClientDriver.java reads and writes the same.
+
+A driver is called with the broker's address and a file of steps, one a line, fields parted by tabs:
+
+    create   topic partitions
+    produce  topic codec records-file result-file     result: the records again, with the offsets they got
+    consume  topic partitions result-file             result: every record, partition by partition
+    seek     topic points-file result-file            result: a record or "-" for each point
+    delete   topic
+
+A point is a line of partition, "offset" or "time", number: read the one record at that offset, or the first at or
+after that time.
+"""
+
+import base64
+from typing import NamedTuple, Optional
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+# How long a driver waits for anything before it gives up.
+PATIENCE_SECONDS = 60
+
+
+class Record(NamedTuple):
+    partition: int
+    offset: int
+    timestamp: int
+    key: Optional[bytes]
+    value: Optional[bytes]
+    headers: tuple  # of (name, bytes or None)
+
+
+def _text(data):
+    return "-" if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text):
+    return None if text == "-" else base64.b64decode(text)
+
+
+def to_line(record):
+    headers = ",".join(f"{_text(name.encode())}:{_text(value)}" for name, value in record.headers)
+    return "\t".join((str(record.partition), str(record.offset), str(record.timestamp), _text(record.key),
+                      _text(record.value), headers))
+
+
+def from_line(line):
+    partition, offset, timestamp, key, value, headers = line.rstrip("\n").split("\t")
+    pairs = (pair.split(":") for pair in headers.split(",") if pair)
+    return Record(int(partition), int(offset), int(timestamp), _bytes(key), _bytes(value),
+                  tuple((_bytes(name).decode(), _bytes(content)) for name, content in pairs))
+
+
+def write_records(path, records):
+    with open(path, "w", encoding="ascii") as file:
+        for record in records:
+            file.write((to_line(record) if record else "-") + "\n")
+
+
+def read_records(path):
+    with open(path, encoding="ascii") as file:
+        return [None if line == "-\n" else from_line(line) for line in file]
+
+
+def read_points(path):
+    with open(path, encoding="ascii") as file:
+        fields = (line.split() for line in file)
+        return [(int(partition), kind, int(number)) for partition, kind, number in fields]
+
+
+def run_steps(driver, steps_path):
+    """Calls driver.<step>(...) for each line. A driver's methods take and return records, not files."""
+    with open(steps_path, encoding="ascii") as file:
+        steps = [line.rstrip("\n").split("\t") for line in file]
+    for step in steps:
+        if step[0] == "create":
+            driver.create(step[1], int(step[2]))
+        elif step[0] == "produce":
+            write_records(step[4], driver.produce(step[1], step[2], read_records(step[3])))
+        elif step[0] == "consume":
+            write_records(step[3], driver.consume(step[1], int(step[2])))
+        elif step[0] == "seek":
+            write_records(step[3], driver.seek(step[1], read_points(step[2])))
+        elif step[0] == "delete":
+            driver.delete(step[1])
+        else:
+            raise ValueError(f"unknown step {step[0]}")

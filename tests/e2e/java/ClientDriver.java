@@ -1,0 +1,203 @@
+import java.io.BufferedReader;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Drives kafka-clients with its defaults. Files and steps are described in clients/record_lines.py. */
+public final class ClientDriver {
+  private static final long PATIENCE_SECONDS = 60;
+
+  private record Line(int partition, long offset, long timestamp, byte[] key, byte[] value, List<Header> headers) {
+    static Line parse(String text) {
+      String[] fields = text.split("\t", -1);
+      List<Header> headers = new ArrayList<>();
+      for (String pair : fields[5].isEmpty() ? new String[0] : fields[5].split(",")) {
+        String[] parts = pair.split(":", -1);
+        headers.add(new RecordHeader(new String(bytes(parts[0]), StandardCharsets.UTF_8), bytes(parts[1])));
+      }
+      return new Line(Integer.parseInt(fields[0]), Long.parseLong(fields[1]), Long.parseLong(fields[2]),
+          bytes(fields[3]), bytes(fields[4]), headers);
+    }
+
+    static Line of(ConsumerRecord<byte[], byte[]> record) {
+      return new Line(record.partition(), record.offset(), record.timestamp(), record.key(), record.value(),
+          List.of(record.headers().toArray()));
+    }
+
+    Line at(long newOffset) {
+      return new Line(partition, newOffset, timestamp, key, value, headers);
+    }
+
+    @Override
+    public String toString() {
+      List<String> pairs = new ArrayList<>();
+      for (Header header : headers) {
+        pairs.add(text(header.key().getBytes(StandardCharsets.UTF_8)) + ":" + text(header.value()));
+      }
+      return String.join("\t", Integer.toString(partition), Long.toString(offset), Long.toString(timestamp),
+          text(key), text(value), String.join(",", pairs));
+    }
+
+    private static byte[] bytes(String text) {
+      return text.equals("-") ? null : Base64.getDecoder().decode(text);
+    }
+
+    private static String text(byte[] bytes) {
+      return bytes == null ? "-" : Base64.getEncoder().encodeToString(bytes);
+    }
+  }
+
+  private final String bootstrap;
+  private KafkaConsumer<byte[], byte[]> consumer;
+
+  private ClientDriver(String bootstrap) {
+    this.bootstrap = bootstrap;
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    ClientDriver driver = new ClientDriver(arguments[0]);
+    for (String line : Files.readAllLines(Path.of(arguments[1]))) {
+      String[] step = line.split("\t");
+      switch (step[0]) {
+        case "create" -> driver.create(step[1], Integer.parseInt(step[2]));
+        case "produce" -> write(step[4], driver.produce(step[1], step[2], read(step[3])));
+        case "consume" -> write(step[3], driver.consume(step[1], Integer.parseInt(step[2])));
+        case "seek" -> write(step[3], driver.seek(step[1], Files.readAllLines(Path.of(step[2]))));
+        case "delete" -> driver.delete(step[1]);
+        default -> throw new IllegalArgumentException("unknown step " + step[0]);
+      }
+    }
+    if (driver.consumer != null) {
+      driver.consumer.close();
+    }
+  }
+
+  private void create(String topic, int partitions) throws Exception {
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+      admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all()
+          .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    }
+  }
+
+  private void delete(String topic) throws Exception {
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+      admin.deleteTopics(List.of(topic)).all().get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    }
+  }
+
+  private List<Line> produce(String topic, String codec, List<Line> lines) throws Exception {
+    Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "compression.type", codec,
+        "key.serializer", ByteArraySerializer.class, "value.serializer", ByteArraySerializer.class);
+    List<Line> results = new ArrayList<>();
+    try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings)) {
+      List<Future<RecordMetadata>> sent = new ArrayList<>();
+      for (Line line : lines) {
+        sent.add(producer.send(new ProducerRecord<>(topic, line.partition(), line.timestamp(), line.key(),
+            line.value(), line.headers())));
+      }
+      for (int i = 0; i < sent.size(); i++) {
+        RecordMetadata metadata = sent.get(i).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+        results.add(lines.get(i).at(metadata.offset()));
+      }
+    }
+    return results;
+  }
+
+  private List<Line> consume(String topic, int partitions) {
+    KafkaConsumer<byte[], byte[]> reader = consumer();
+    List<Line> lines = new ArrayList<>();
+    for (int partition = 0; partition < partitions; partition++) {
+      TopicPartition target = new TopicPartition(topic, partition);
+      reader.assign(List.of(target));
+      long end = reader.endOffsets(List.of(target)).get(target);
+      reader.seek(target, 0);
+      while (reader.position(target) < end) {
+        lines.addAll(poll(reader));
+      }
+    }
+    return lines;
+  }
+
+  private List<Line> seek(String topic, List<String> points) {
+    KafkaConsumer<byte[], byte[]> reader = consumer();
+    List<Line> found = new ArrayList<>();
+    for (String point : points) {
+      String[] fields = point.split("\t");
+      TopicPartition target = new TopicPartition(topic, Integer.parseInt(fields[0]));
+      Long offset = Long.parseLong(fields[2]);
+      if (fields[1].equals("time")) {
+        var answer = reader.offsetsForTimes(Map.of(target, offset)).get(target);
+        offset = answer == null ? null : answer.offset();
+      }
+      if (offset == null) {
+        found.add(null);
+        continue;
+      }
+      reader.assign(List.of(target));
+      reader.seek(target, offset);
+      found.add(poll(reader).get(0));
+    }
+    return found;
+  }
+
+  private KafkaConsumer<byte[], byte[]> consumer() {
+    if (consumer == null) {
+      consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "auto.offset.reset", "none",
+          "enable.auto.commit", "false", "fetch.max.wait.ms", "100",
+          "key.deserializer", ByteArrayDeserializer.class, "value.deserializer", ByteArrayDeserializer.class));
+    }
+    return consumer;
+  }
+
+  private static List<Line> poll(KafkaConsumer<byte[], byte[]> reader) {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+    while (System.nanoTime() < deadline) {
+      List<Line> lines = new ArrayList<>();
+      for (ConsumerRecord<byte[], byte[]> record : reader.poll(Duration.ofMillis(500))) {
+        lines.add(Line.of(record));
+      }
+      if (!lines.isEmpty()) {
+        return lines;
+      }
+    }
+    throw new IllegalStateException("no record came");
+  }
+
+  private static List<Line> read(String path) throws Exception {
+    List<Line> lines = new ArrayList<>();
+    try (BufferedReader reader = Files.newBufferedReader(Path.of(path))) {
+      for (String text = reader.readLine(); text != null; text = reader.readLine()) {
+        lines.add(Line.parse(text));
+      }
+    }
+    return lines;
+  }
+
+  private static void write(String path, List<Line> lines) throws Exception {
+    try (PrintWriter writer = new PrintWriter(Files.newBufferedWriter(Path.of(path)))) {
+      for (Line line : lines) {
+        writer.print((line == null ? "-" : line.toString()) + "\n");
+      }
+    }
+  }
+}

@@ -1,0 +1,103 @@
+"""Runs the tests in tests/e2e. Called by ./test; by hand: tests/e2e/setup.sh && python3 tests/e2e/run.py [PATTERN].
+
+    --broker varve|kafka   which broker; kafka proves the tests themselves (needs setup.sh --kafka), and leaves out
+                           those that only varve can take
+    --report FILE          outcomes as JSON, for tools/run_tests.py
+    PATTERN                only tests whose name holds it
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+# Tests of what a client can see, which hold for any broker.
+ANY_BROKER = ("test_clients",)
+
+
+class Result(unittest.TestResult):
+    """Each test is one outcome; a failed subtest makes its test fail and adds its text."""
+
+    def __init__(self):
+        super().__init__()
+        self.outcomes = []
+        self._began = 0.0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._began = time.monotonic()
+        self.outcomes.append({"name": name_of(test), "status": "passed", "output": ""})
+        print(f"  {name_of(test)} ...", flush=True)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        last = self.outcomes[-1]
+        print(f"    {last['status']} in {time.monotonic() - self._began:.1f} s", flush=True)
+
+    def _failed(self, test, error):
+        if not self.outcomes or not name_of(test).startswith(self.outcomes[-1]["name"]):
+            self.outcomes.append({"name": name_of(test), "status": "passed", "output": ""})
+        text = "".join(traceback.format_exception(*error))
+        self.outcomes[-1]["status"] = "failed"
+        self.outcomes[-1]["output"] += f"{name_of(test)}\n{text}\n"
+        print(text, flush=True)
+
+    def addError(self, test, err):
+        self._failed(test, err)
+
+    def addFailure(self, test, err):
+        self._failed(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        print(f"    {subtest._subDescription()} at {time.monotonic() - self._began:.1f} s", flush=True)
+        if err is not None:
+            self._failed(subtest, err)
+
+    def addSkip(self, test, reason):
+        self.outcomes[-1].update(status="skipped", output=reason)
+
+
+def name_of(test):
+    return "e2e." + test.id()
+
+
+def all_tests(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from all_tests(test)
+        else:
+            yield test
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--broker", choices=("varve", "kafka"), default="varve")
+    parser.add_argument("--report")
+    parser.add_argument("pattern", nargs="?", default="")
+    options = parser.parse_args()
+    os.environ["VARVE_E2E_BROKER"] = options.broker
+
+    found = unittest.defaultTestLoader.discover(str(Path(__file__).parent), "test_*.py")
+    chosen = unittest.TestSuite(
+        test for test in all_tests(found)
+        if options.pattern in name_of(test) and (options.broker == "varve" or test.id().startswith(ANY_BROKER)))
+    result = Result()
+    chosen.run(result)
+
+    counts = {status: sum(1 for outcome in result.outcomes if outcome["status"] == status)
+              for status in ("passed", "failed", "skipped")}
+    if options.report:
+        Path(options.report).write_text(json.dumps(result.outcomes))
+    print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    return 1 if counts["failed"] or not counts["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Brings the real clients of tests/e2e into .tools/, each in a folder of its own and at a pinned version.
+#
+#   tests/e2e/setup.sh           the clients
+#   tests/e2e/setup.sh --kafka   and Apache Kafka, the reference broker
+#
+# What is there already at the wanted version is left alone, so a second call takes no time. The Debian packages that
+# this needs come from `tools/install.sh --tests`.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tools=$(cd "$here/../.." && pwd)/.tools
+
+main() {
+  mkdir -p "$tools"
+  local requirements
+  for requirements in "$here"/requirements/*.txt; do
+    once "$(basename "$requirements" .txt)" python_client "$requirements"
+  done
+  once kcat-new kcat_on_new_librdkafka "$here/requirements/confluent-new.txt"
+  once java java_client "$here/java/pom.xml" "$here/java/ClientDriver.java"
+  if [ "${1:-}" = --kafka ]; then once kafka reference_broker "$here/kafka_reference/pom.xml"; fi
+}
+
+# once NAME FUNCTION INPUT...: calls the function with the folder .tools/NAME and the inputs, unless that was done
+# with the same inputs before.
+once() {
+  local name=$1 action=$2 folder="$tools/$1" stamp
+  shift 2
+  stamp=$(cat "$@" "${BASH_SOURCE[0]}" | sha256sum)
+  if [ "$(cat "$folder/stamp" 2> /dev/null || true)" = "$stamp" ]; then return; fi
+  echo "setting up .tools/$name"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  "$action" "$folder" "$@"
+  echo "$stamp" > "$folder/stamp"
+}
+
+python_client() {
+  /usr/bin/python3 -m venv "$1"
+  "$1/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --requirement "$2"
+}
+
+# Debian's kcat finds librdkafka by name, so the newest one only has to lie under that name in a folder.
+kcat_on_new_librdkafka() {
+  local library
+  library=$(find "$tools/confluent-new" -name 'librdkafka*.so*' | head -n 1)
+  [ -n "$library" ]
+  ln -s "$library" "$1/librdkafka.so.1"
+}
+
+java_client() {
+  jars "$2" "$1/lib"
+  javac -nowarn -d "$1/classes" -cp "$1/lib/*" "$3"
+}
+
+reference_broker() {
+  jars "$2" "$1/lib"
+}
+
+# jars POM FOLDER: copies the run-time dependencies of the POM.
+jars() {
+  mvn --batch-mode --quiet --file "$1" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$2"
+}
+
+main "$@"

@@ -1,0 +1,114 @@
+"""Real clients against one broker: what any of them writes, every one of them reads, also after a restart.
+
+Each client creates a topic a codec it has, writes records with keys, headers, null values and timestamps of their
+own, and reads them back; the broker restarts; then each client reads what all of them wrote: whole topics, from
+single offsets, and from points in time. Compared are partition, offset, key, value, headers and timestamp.
+"""
+
+import unittest
+
+from harness.broker import broker_class
+from harness.clients import CLIENTS
+from harness.places import count, mode
+from harness.records import PARTITIONS, by_partition, difference, draw_points, draw_records
+
+
+class ClientMatrix(unittest.TestCase):
+    """One broker for all; the tests run in the order of their names, and stand on each other's topics."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.broker = broker_class()()
+        cls.addClassCleanup(cls.broker.__exit__)
+        cls.broker.start()
+        cls.written = {}  # topic: the records as the broker has to have them
+        cls.records = count("VARVE_RECORDS", 5000)
+
+    def codecs(self, client):
+        # A quick run takes two codecs a client, and all five over the clients.
+        if mode() != "quick":
+            return client.codecs
+        first = [other.name for other in CLIENTS].index(client.name)
+        return (client.codecs[first % len(client.codecs)], client.codecs[(first + 2) % len(client.codecs)])
+
+    def test_1_each_client_writes_and_reads_back(self):
+        for client in CLIENTS:
+            with self.subTest(client=client.name):
+                steps, sent = client.steps(self.broker.bootstrap), {}
+                for codec in self.codecs(client):
+                    topic, partitions = f"{client.name}.{codec}", self.partitions(client)
+                    records = client.sendable(draw_records(topic, self.records))
+                    sent[topic] = [record._replace(partition=record.partition % partitions) for record in records]
+                    steps.create(topic, partitions).produce(topic, codec, sent[topic]).consume(topic, partitions)
+                results = steps.run()
+                for topic, records in sent.items():
+                    written = results["produce", topic, topic.rpartition(".")[2]]
+                    self.check_written(client, records, written)
+                    self.assertIsNone(difference(self.in_order(written), results["consume", topic]), topic)
+                    self.written[topic] = self.in_order(written)
+
+    def test_2_after_a_restart_every_client_reads_what_all_wrote(self):
+        self.assertEqual(0, self.restarted())
+        for reader in CLIENTS:
+            with self.subTest(reader=reader.name):
+                steps = reader.steps(self.broker.bootstrap)
+                for topic in self.topics():
+                    steps.consume(topic, self.written[topic][-1].partition + 1)
+                results = steps.run()
+                for topic in self.topics():
+                    self.assertIsNone(difference(self.written[topic], results["consume", topic]), topic)
+
+    def test_3_every_client_reads_from_any_offset_and_time(self):
+        points_a_topic = 4 if mode() == "quick" else 12
+        for reader in CLIENTS:
+            with self.subTest(reader=reader.name):
+                steps, expected = reader.steps(self.broker.bootstrap), {}
+                for topic in self.topics():
+                    points, expected[topic] = draw_points(f"{reader.name} {topic}", self.written[topic],
+                                                          points_a_topic)
+                    steps.seek(topic, points)
+                results = steps.run()
+                for topic in self.topics():
+                    self.assertIsNone(difference(expected[topic], results["seek", topic]), topic)
+
+    def test_4_a_deleted_topic_is_gone_and_comes_back_empty(self):
+        for client in CLIENTS:
+            if not client.is_full:
+                continue
+            with self.subTest(client=client.name):
+                topic = f"{client.name}.{self.codecs(client)[0]}"
+                records = client.sendable(draw_records("again " + topic, 50))
+                results = (client.steps(self.broker.bootstrap).delete(topic).create(topic, PARTITIONS)
+                           .produce(topic, "none", records).consume(topic, PARTITIONS).run())
+                written = results["produce", topic, "none"]
+                self.check_written(client, records, written)
+                self.assertIsNone(difference(self.in_order(written), results["consume", topic]), topic)
+                self.written[topic] = self.in_order(written)
+
+    def partitions(self, client):
+        # A topic that comes by being asked for has the broker's default, one partition.
+        return PARTITIONS if client.is_full else 1
+
+    def topics(self):
+        self.assertTrue(self.written, "nothing was written")
+        return sorted(self.written)
+
+    def restarted(self):
+        code = self.broker.stop()
+        self.broker.start()
+        return 0 if self.broker.name == "kafka" else code
+
+    @staticmethod
+    def in_order(records):
+        return [record for _, records in sorted(by_partition(records).items()) for record in records]
+
+    def check_written(self, client, sent, written):
+        """The broker's offsets are dense from 0, in the order of sending; nothing else changed."""
+        self.assertEqual(len(sent), len(written))
+        for partition, records in by_partition(written).items():
+            self.assertEqual(list(range(len(records))), [record.offset for record in records])
+            mine = [record for record in sent if record.partition == partition]
+            if not client.is_full:  # its timestamps are the clock's
+                mine = [record._replace(timestamp=0) for record in mine]
+                records = [record._replace(timestamp=0) for record in records]
+            self.assertIsNone(difference([record._replace(offset=at) for at, record in enumerate(mine)], records))
