@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,15 +18,15 @@ namespace varve::metadata {
 
 // One upload of one incarnation; its key in the object store is derived (metadata/state/object_key.h).
 struct ObjectId {
-  Incarnation incarnation;
-  ObjectNumber number;
+  Incarnation incarnation{};
+  ObjectNumber number{};
 
   auto operator<=>(const ObjectId&) const = default;
 };
 
 struct Endpoint {
-  std::string listener;  // name of the listener, "PLAINTEXT" by default
-  std::string host;
+  std::string listener{};  // name of the listener, "PLAINTEXT" by default
+  std::string host{};
   uint16_t port = 0;
 
   bool operator==(const Endpoint&) const = default;
@@ -35,9 +36,9 @@ struct Endpoint {
 struct ProducerBatch {
   uint32_t bytes = 0;
   uint32_t records = 0;
-  ProducerId producer_id;
-  ProducerEpoch epoch;
-  Sequence first_sequence;  // of `records` sequences, wrapping at 2^31
+  ProducerId producer_id{};
+  ProducerEpoch epoch{};
+  Sequence first_sequence{};  // of `records` sequences, wrapping at 2^31
 
   bool operator==(const ProducerBatch&) const = default;
 };
@@ -45,7 +46,7 @@ struct ProducerBatch {
 // One contiguous stretch of a partition's batches inside one object, before it has offsets.
 struct Run {
   uint32_t index = 0;  // place in the object's directory; a run commits at most once (invariant 9)
-  PartitionHandle partition;
+  PartitionHandle partition{};
   uint64_t position = 0;  // bytes from the start of the object
   uint32_t bytes = 0;
   uint32_t records = 0;
@@ -53,7 +54,7 @@ struct Run {
   bool is_transactional = false;
   bool is_log_append_time = false;  // the partition's topic stamps append time
   // Empty: no batch has a producer id. Otherwise every batch of the run, in order; bytes and records add up.
-  std::vector<ProducerBatch> producers;
+  std::vector<ProducerBatch> producers{};
 
   bool operator==(const Run&) const = default;
 };
@@ -63,61 +64,63 @@ struct Run {
 // Makes the sender's nonce an incarnation of `broker` and fences all earlier ones of that id (invariant 4).
 // Only as the first and only command of an entry with incarnation 0 and sequence 1.
 struct RegisterBroker {
-  BrokerId broker;
-  FeatureLevel highest_level;
-  std::vector<Endpoint> endpoints;
-  std::string rack;
+  BrokerId broker{};
+  FeatureLevel highest_level{};
+  std::vector<Endpoint> endpoints{};
+  std::string rack{};
   bool operator==(const RegisterBroker&) const = default;
 };
 struct FenceBroker {
-  Incarnation incarnation;
+  Incarnation incarnation{};
   bool operator==(const FenceBroker&) const = default;
 };
 // Proof of life of an idle broker, and its state hash at a position for the comparison of states.
 struct Beat {
-  LogPosition applied;
+  LogPosition applied{};
   uint64_t state_hash = 0;
   bool operator==(const Beat&) const = default;
 };
 struct RaiseFeatureLevel {
-  FeatureLevel level;
+  FeatureLevel level{};
   bool operator==(const RaiseFeatureLevel&) const = default;
 };
-// Limits that apply uses must be the same on every broker, so they are entries.
+// Limits that apply uses must be the same on every broker, so they are entries. Refused outside 1..255 batches,
+// 1..kPartitionsHardMax partitions.
 struct SetLimits {
   uint32_t producer_batches_kept = 5;  // per (producer id, partition); KIP-1269 names the setting
   uint32_t partitions_max = 1'000'000;
+  uint64_t producer_expiry_ms = 86'400'000;  // ExpireProducers may not cut closer to log time than this
   bool operator==(const SetLimits&) const = default;
 };
 struct CreateTopic {
-  Uuid id;
-  std::string name;
+  Uuid id{};
+  std::string name{};
   uint32_t partitions = 0;
-  std::map<std::string, std::string> configs;  // validated by the proposer; data to apply
+  std::map<std::string, std::string> configs{};  // validated by the proposer; data to apply
   bool operator==(const CreateTopic&) const = default;
 };
 struct DeleteTopic {
-  Uuid id;
+  Uuid id{};
   bool operator==(const DeleteTopic&) const = default;
 };
 // References runs of an uploaded object. The object may be of an earlier incarnation of the same broker.
 struct CommitObject {
-  ObjectId object;
-  FenceEpoch epoch;  // current when the upload began; part of the key
+  ObjectId object{};
+  FenceEpoch epoch{};  // current when the upload began; part of the key
   uint64_t bytes = 0;
-  uint32_t crc = 0;        // CRC-32C of the whole object
-  uint32_t run_count = 0;  // runs in the object's directory, committed here or not
-  std::vector<Run> runs;   // index rising
+  uint32_t crc = 0;         // CRC-32C of the whole object
+  uint32_t run_count = 0;   // in the object's directory, committed here or not; at most kRunsPerObjectMax
+  std::vector<Run> runs{};  // index rising
   bool operator==(const CommitObject&) const = default;
 };
 // From here on no entry can reference an object of an epoch below `epoch` (invariant 7).
 struct AdvanceGcFence {
-  FenceEpoch epoch;
+  FenceEpoch epoch{};
   bool operator==(const AdvanceGcFence&) const = default;
 };
 // The store has confirmed the deletion of these pending objects.
 struct ObjectsDeleted {
-  std::vector<ObjectId> objects;
+  std::vector<ObjectId> objects{};
   bool operator==(const ObjectsDeleted&) const = default;
 };
 // Gives the proposer the producer ids [first, first + count); first is in the result.
@@ -125,23 +128,24 @@ struct AllocateProducerIds {
   uint32_t count = 1000;
   bool operator==(const AllocateProducerIds&) const = default;
 };
-// Forgets producers whose last batch is older than `idle_since` (log time, ms).
+// Forgets producers whose last batch is older than `idle_since` (log time, ms). Refused if that is later than
+// log time minus producer_expiry_ms.
 struct ExpireProducers {
   int64_t idle_since = 0;
   bool operator==(const ExpireProducers&) const = default;
 };
 // Raises a partition's log start (DeleteRecords, retention); runs wholly below it are dereferenced.
 struct SetLogStart {
-  PartitionHandle partition;
-  Offset log_start;
+  PartitionHandle partition{};
+  Offset log_start{};
   bool operator==(const SetLogStart&) const = default;
 };
 // A snapshot of the state at `position` is in the object store, read back and verified.
 struct SnapshotTaken {
-  LogPosition position;
+  LogPosition position{};
   // The snapshot whose chunks it reuses; refused if that is not retained any more, since its chunks may be gone.
   // 0: it reuses none.
-  LogPosition predecessor;
+  LogPosition predecessor{};
   uint64_t state_hash = 0;
   uint64_t bytes = 0;  // of manifest and chunks
   bool operator==(const SnapshotTaken&) const = default;
@@ -151,24 +155,60 @@ using Command = std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLeve
                              DeleteTopic, CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds,
                              ExpireProducers, SetLogStart, SnapshotTaken>;
 
+// The number of each command in the bytes of an entry.
+enum class CommandKind : uint8_t {
+  kRegisterBroker = 1,
+  kFenceBroker = 2,
+  kBeat = 3,
+  kRaiseFeatureLevel = 4,
+  kSetLimits = 5,
+  kCreateTopic = 6,
+  kDeleteTopic = 7,
+  kCommitObject = 8,
+  kAdvanceGcFence = 9,
+  kObjectsDeleted = 10,
+  kAllocateProducerIds = 11,
+  kExpireProducers = 12,
+  kSetLogStart = 13,
+  kSnapshotTaken = 14,
+};
+CommandKind kind_of(const Command& command);
+// "CommitObject"; for tools and logs.
+std::string_view name_of(CommandKind kind);
+
+// The highest feature level whose grammar this binary knows. A State whose feature_level() is above it must not
+// be applied to further: the broker halts (invariant 2).
+inline constexpr FeatureLevel kHighestFeatureLevel{1};
+
+// Bounds of what apply accepts whatever the limits in state are, so that no entry can make a broker reserve
+// memory that no object holds.
+inline constexpr uint32_t kRunsPerObjectMax = 1 << 16;
+inline constexpr uint64_t kObjectBytesMax = uint64_t{1} << 48;
+inline constexpr uint32_t kPartitionsHardMax = 10'000'000;
+
 struct Entry {
-  Nonce nonce;
-  Incarnation incarnation;  // 0 in a registration
-  EntrySequence sequence;
+  Nonce nonce{};
+  Incarnation incarnation{};  // 0 in a registration
+  EntrySequence sequence{};
   FeatureLevel level{1};  // the grammar the entry needs
   uint16_t shard = 0;     // reserved: one log has one shard
-  WallTime time;          // the proposer's clock, ms
-  std::vector<Command> commands;
+  WallTime time{};        // the proposer's clock, ms
+  std::vector<Command> commands{};
   bool operator==(const Entry&) const = default;
 };
 
 enum class EntryErrc : uint8_t { kMalformed, kBadChecksum, kUnknownVersion };
 using EntryError = ErrorOf<EntryErrc>;
 
-// At most kMaxEntryBytes if the caller keeps to encoded_size_bound().
+// Takes at most kEntryFrameBytesMax plus the encoded_size_bound() of each command.
 std::vector<uint8_t> encode_entry(const Entry& entry);
+// Errors: kUnknownVersion also for an entry above kHighestFeatureLevel.
 Result<Entry, EntryError> decode_entry(ByteView bytes);
-// An upper bound of what `command` adds to an entry, in bytes; cheap.
+// All but the commands: enough to judge an entry whose grammar this binary does not know.
+Result<Entry, EntryError> decode_entry_header(ByteView bytes);
+// An upper bound of what `command` adds to an entry, in bytes; close for a commit; takes time per run.
 size_t encoded_size_bound(const Command& command);
+// What an entry takes beside its commands, at most.
+inline constexpr size_t kEntryFrameBytesMax = 64;
 
 }  // namespace varve::metadata

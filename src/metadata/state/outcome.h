@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <variant>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -31,7 +31,7 @@ struct BatchOutcome {
 // For a run without producers one outcome stands for the whole run; otherwise one a producer batch.
 struct RunOutcome {
   uint32_t index = 0;
-  std::vector<BatchOutcome> batches;
+  std::vector<BatchOutcome> batches{};
 };
 
 enum class CommandVerdict : uint8_t {
@@ -45,9 +45,10 @@ enum class CommandVerdict : uint8_t {
 
 struct CommandOutcome {
   CommandVerdict verdict = CommandVerdict::kDone;
-  std::vector<RunOutcome> runs;  // CommitObject
-  ProducerId first_producer_id;  // AllocateProducerIds
-  Incarnation incarnation;       // RegisterBroker
+  std::string_view detail{};       // kRefused: the rule, a literal such as "fence_not_raised"
+  std::vector<RunOutcome> runs{};  // CommitObject
+  ProducerId first_producer_id{};  // AllocateProducerIds
+  Incarnation incarnation{};       // RegisterBroker
 };
 
 enum class EntryVerdict : uint8_t {
@@ -64,13 +65,13 @@ enum class EntryVerdict : uint8_t {
 struct ApplyOutcome {
   EntryVerdict verdict = EntryVerdict::kApplied;
   // Who sent the entry, if it was decodable: how a proposer knows its own.
-  Nonce nonce;
-  EntrySequence sequence;
+  Nonce nonce{};
+  EntrySequence sequence{};
   // Incarnations that stopped being live by this entry.
-  std::vector<Incarnation> fenced;
-  std::vector<CommandOutcome> commands;  // one each, only if kApplied
+  std::vector<Incarnation> fenced{};
+  std::vector<CommandOutcome> commands{};  // one each, only if kApplied
   // Partitions with new readable records, a new log start, or gone: whose waiting fetches look again.
-  std::vector<PartitionHandle> changed_partitions;
+  std::vector<PartitionHandle> changed_partitions{};
 };
 
 }  // namespace varve::metadata

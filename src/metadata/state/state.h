@@ -16,25 +16,25 @@
 namespace varve::metadata {
 
 struct BrokerIncarnation {
-  BrokerId broker;
-  Nonce nonce;
-  EntrySequence last_sequence;  // kept after the fence: it tells the fate of entries (invariant 3)
+  BrokerId broker{};
+  Nonce nonce{};
+  EntrySequence last_sequence{};  // kept after the fence: it tells the fate of entries (invariant 3)
   bool is_live = true;
-  FeatureLevel highest_level;
-  WallTime last_time;
-  std::vector<Endpoint> endpoints;
-  std::string rack;
+  FeatureLevel highest_level{};
+  WallTime last_time{};
+  std::vector<Endpoint> endpoints{};
+  std::string rack{};
   // Of the newest beat; for the comparison of states.
-  LogPosition beat_position;
+  LogPosition beat_position{};
   uint64_t beat_hash = 0;
 };
 
 // A run with its offsets, as fetch plans see it.
 struct StoredRun {
-  ObjectId object;
+  ObjectId object{};
   uint64_t position = 0;
   uint32_t bytes = 0;
-  Offset base_offset;
+  Offset base_offset{};
   uint32_t records = 0;
   int64_t max_timestamp = -1;
   int64_t append_time = -1;  // ms, if is_log_append_time: then every record's timestamp
@@ -46,44 +46,44 @@ struct StoredRun {
 };
 
 struct AbortedTransaction {
-  ProducerId producer_id;
-  Offset first_offset;
+  ProducerId producer_id{};
+  Offset first_offset{};
 };
 
 struct PartitionView {
-  PartitionHandle handle;
-  Uuid topic;
-  PartitionIndex index;
-  Offset log_start;
-  Offset high_watermark;
-  Offset last_stable;
+  PartitionHandle handle{};
+  Uuid topic{};
+  PartitionIndex index{};
+  Offset log_start{};
+  Offset high_watermark{};
+  Offset last_stable{};
 };
 
 struct TopicView {
-  Uuid id;
-  std::string name;
+  Uuid id{};
+  std::string name{};
   uint32_t life = 1;  // counts topics of this name, for the folder names of segments
-  std::vector<PartitionHandle> partitions;
-  std::map<std::string, std::string> configs;
+  std::vector<PartitionHandle> partitions{};
+  std::map<std::string, std::string> configs{};
 };
 
 // Everything a Fetch needs of one partition, at one log position. Runs cover [from, ...) in offset order.
 struct FetchPlan {
-  PartitionView partition;
-  std::vector<StoredRun> runs;
-  std::vector<AbortedTransaction> aborted;
+  PartitionView partition{};
+  std::vector<StoredRun> runs{};
+  std::vector<AbortedTransaction> aborted{};
 };
 
 struct PendingDeletion {
-  ObjectId object;
-  FenceEpoch epoch;
-  LogPosition dereferenced_at;
+  ObjectId object{};
+  FenceEpoch epoch{};
+  LogPosition dereferenced_at{};
   int64_t dereferenced_time = 0;  // log time, ms
   bool needs_grace = true;        // false: a deleted topic's, nobody may read it
 };
 
 struct RetainedSnapshot {
-  LogPosition position;
+  LogPosition position{};
   uint64_t state_hash = 0;
   uint64_t bytes = 0;
 };
@@ -120,18 +120,20 @@ class State {
 
   std::optional<PartitionView> partition(PartitionHandle handle) const;
   // Runs that hold offsets from `from` on, up to about `max_bytes` (at least one run if there is any), only
-  // below the last stable offset if `committed_only`. nullopt: no such partition.
+  // below the last stable offset if `committed_only`. None if `from` is below the log start or not below the end.
+  // nullopt: no such partition.
   std::optional<FetchPlan> plan_fetch(PartitionHandle handle, Offset from, uint64_t max_bytes,
                                       bool committed_only) const;
   // The runs that may hold the first record with timestamp >= `timestamp`, in offset order, at most `max_runs`
-  // starting at `from`. Empty: none.
+  // starting at `from`; runs between them that cannot are left out. Empty: none. nullopt: no such partition.
   std::optional<FetchPlan> plan_time_lookup(PartitionHandle handle, int64_t timestamp, Offset from,
                                             size_t max_runs) const;
-  // The run with the largest timestamp (ListOffsets -3), if any.
+  // The run with the largest max_timestamp (ListOffsets -3), the first of equals, if any. A run split at refused
+  // batches has only an upper bound: if its records end below it, plan_time_lookup tells who may have more.
   std::optional<FetchPlan> plan_max_timestamp(PartitionHandle handle) const;
 
-  // The next sequence expected from a producer on a partition; nullopt if it is unknown there. Used by ingest
-  // to hold a gap for a moment (DESIGN 6).
+  // The next sequence expected from a producer on a partition, 0 under an epoch newer than the one known; nullopt
+  // if it is unknown there or `epoch` is older. Used by ingest to hold a gap for a moment (DESIGN 6).
   std::optional<Sequence> next_sequence(PartitionHandle handle, ProducerId producer,
                                         ProducerEpoch epoch) const;
 
@@ -146,7 +148,8 @@ class State {
   // Entries at or below may be trimmed: the oldest retained snapshot, once three are retained.
   LogPosition trimmable() const;
 
-  // Counts of no-ops and refusals by cause since this State was made (not part of the state or its hash).
+  // Counts of no-ops and refusals by cause since this State was made (not part of the state or its hash):
+  // "entry.gap", "batch.duplicate", "command.topic_exists"... Every cause is there, with 0 if it never came.
   const std::map<std::string, uint64_t>& refusal_counts() const;
 
   // Sum of the chunk hashes: the same on every broker at the same position.
@@ -155,6 +158,9 @@ class State {
   // The state cut into chunks of 1-4 MiB when large, in a fixed order. A chunk's bytes depend only on the state.
   std::vector<Slice> to_chunks() const;
   static Result<State, EntryError> from_chunks(const std::vector<Slice>& chunks, PlantedBugs bugs = {});
+
+  // Whose broker holds this State: nothing reads it but the planted bug apply_reads_local_broker.
+  void set_local_broker(BrokerId broker);
 
  private:
   struct Impl;

@@ -1,0 +1,77 @@
+#include "metadata/state/topic_table.h"
+
+namespace varve::metadata {
+
+const TopicView* TopicTable::find(std::string_view name) const {
+  auto newest = newest_.find(name);
+  return newest == newest_.end() ? nullptr : records_.at(newest->second).view;
+}
+
+const TopicView* TopicTable::find(const Uuid& id) const {
+  auto at = by_id_.find(id);
+  return at == by_id_.end() ? nullptr : &at->second;
+}
+
+const TopicRecord& TopicTable::record_of(const TopicView& topic) const {
+  return records_.at(topic.partitions.front());
+}
+
+const TopicRecord& TopicTable::add(const CreateTopic& command, PartitionHandle first,
+                                   int64_t producer_ids_before) {
+  TopicRecord record{.first = first, .name = command.name, .producer_ids_before = producer_ids_before};
+  auto [newest, is_new] = newest_.try_emplace(command.name, first);
+  if (!is_new) {
+    // The deleted life gives its number on and leaves.
+    record.life = records_.at(newest->second).life + 1;
+    mark_dirty(newest->second);
+    records_.erase(newest->second);
+    newest->second = first;
+  }
+  TopicView& view = by_id_[command.id];
+  view.id = command.id;
+  view.name = command.name;
+  view.life = record.life;
+  view.configs = command.configs;
+  record.view = &view;
+  mark_dirty(first);
+  return records_.emplace(first, std::move(record)).first->second;
+}
+
+PartitionIndex TopicTable::add_partition(const TopicRecord& record, PartitionHandle handle) {
+  std::vector<PartitionHandle>& partitions = by_id_.at(record.view->id).partitions;
+  partitions.push_back(handle);
+  return PartitionIndex(static_cast<int32_t>(partitions.size() - 1));
+}
+
+void TopicTable::remove(const Uuid& id) {
+  auto at = by_id_.find(id);
+  CHECK(at != by_id_.end());
+  TopicRecord& record = records_.at(at->second.partitions.front());
+  record.view = nullptr;
+  record.producer_ids_before = 0;
+  mark_dirty(record.first);
+  by_id_.erase(at);
+}
+
+bool TopicTable::restore(TopicRecord record, TopicView view) {
+  if (!newest_.try_emplace(record.name, record.first).second) return false;
+  if (!view.id.is_zero()) {
+    auto [at, is_new] = by_id_.try_emplace(view.id, std::move(view));
+    if (!is_new) return false;
+    record.view = &at->second;
+  }
+  return records_.emplace(record.first, std::move(record)).second;
+}
+
+bool TopicTable::finish_restore() const {
+  for (const auto& [id, view] : by_id_) {
+    if (view.partitions.empty()) return false;
+  }
+  return true;
+}
+
+void TopicTable::mark_dirty(PartitionHandle first) {
+  dirty_->insert({ChunkKind::kPartitions, first.value() / kPartitionsPerBlock});
+}
+
+}  // namespace varve::metadata
