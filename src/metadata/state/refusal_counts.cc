@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 9> kBatchNames = {"",
 constexpr std::array<std::string_view, 6> kCommandNames = {
     "", "", "topic_exists", "unknown_topic", "over_limit", "level_refused"};
 constexpr std::array<std::string_view, kRules> kRuleNames = {
-    "misplaced_registration", "unknown_incarnation",  "limit_out_of_range", "bad_topic",
-    "fence_not_raised",       "not_deletable",        "bad_count",          "cutoff_too_late",
+    "misplaced_registration", "unknown_incarnation",   "limit_out_of_range", "bad_topic",
+    "fence_not_raised",       "not_deletable",         "bad_count",          "cutoff_too_late",
     "log_start_out_of_range", "snapshot_out_of_order", "predecessor_gone"};
 static_assert(kEntryNames[static_cast<size_t>(EntryVerdict::kBadRegistration)] == "bad_registration");
 static_assert(kBatchNames[static_cast<size_t>(BatchVerdict::kBadRun)] == "bad_run");
