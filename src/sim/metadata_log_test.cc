@@ -102,7 +102,7 @@ TEST_F(SimLogTest, ASessionLastsWhileItsProcessRuns) {
   world_.run_for(5min);
   EXPECT_EQ(log_.sessions(), (std::vector<Nonce>{Nonce(1), Nonce(2)}));
   a_.pause();
-  b_.crash();
+  b_.crash(CrashKind::kKilled);
   world_.run_for(10s);
   EXPECT_EQ(log_.sessions().size(), 2u) << "the lease is 20 s";
   world_.run_for(15s);
@@ -165,7 +165,7 @@ TEST_F(SimLogTest, ARestoredBackupIsNoticedByWhoSawMore) {
   EXPECT_EQ(log_.tail(), first);
   EXPECT_EQ(run(a_, log_a_->tail()).error().code, LogErrc::kCorrupt);
   EXPECT_EQ(append_error(3), LogErrc::kCorrupt);
-  a_.crash();
+  a_.crash(CrashKind::kKilled);
   a_.boot();
   log_a_ = log_.client(a_.process());
   ASSERT_TRUE(run(a_, log_a_->open(Uuid{})));

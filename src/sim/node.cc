@@ -36,7 +36,7 @@ void Process::offload(runtime::Lane lane, runtime::Job job) {
   lanes_[index]->post_at(starts + takes, std::move(job));
 }
 
-runtime::FileSystem& Process::file_system() { CHECK(false, "{} has no disk", node_.host()); }
+runtime::FileSystem& Process::file_system() { return node_.disk_; }
 runtime::Network& Process::network() { CHECK(false, "{} has no network", node_.host()); }
 
 template <class Function>
@@ -46,15 +46,20 @@ void Process::each_executor(Function function) {
   for (SimExecutor* executor : lanes_) function(*executor);
 }
 
+void Process::refuse_jobs() {
+  each_executor([](SimExecutor& executor) { executor.refuse_jobs(); });
+}
+
 void Process::end() {
   is_alive_ = false;
-  // All refuse new jobs before the first queued job is freed: freeing one may post to another.
-  each_executor([](SimExecutor& executor) { executor.refuse_jobs(); });
+  // Before the first queued job is freed: freeing one may post to another executor.
+  refuse_jobs();
   each_executor([](SimExecutor& executor) { executor.close(); });
 }
 
 Node::Node(World& world, NodeOptions options)
-    : world_(world), options_(std::move(options)), random_(world.random().fork()) {
+    : world_(world), options_(std::move(options)), random_(world.random().fork()), disk_(random_.next()) {
+  disk_.set_fault_observer([this](std::string_view fault) { world_.happened(fault); });
   boot();
 }
 
@@ -62,6 +67,7 @@ void Node::pause() {
   CHECK(is_up());
   if (is_paused_) return;
   is_paused_ = true;
+  world_.happened("node.paused");
   world_.trace("{} pauses", host());
   process_->each_executor([](SimExecutor& executor) { executor.set_paused(true); });
 }
@@ -73,11 +79,24 @@ void Node::resume() {
   process_->each_executor([](SimExecutor& executor) { executor.set_paused(false); });
 }
 
-void Node::crash() {
+void Node::crash(CrashKind kind) {
   CHECK(is_up());
-  world_.trace("{} crashes", host());
+  world_.trace("{} {}", host(), kind == CrashKind::kKilled ? "is killed" : "loses power");
+  world_.happened(kind == CrashKind::kKilled ? "node.killed" : "node.power_cut");
   is_paused_ = false;
   process_->end();
+  if (kind == CrashKind::kKilled) {
+    disk_.kill_process();
+  } else {
+    disk_.cut_power();
+  }
+}
+
+void Node::cut_power_after(uint64_t disk_calls, std::function<void()> then) {
+  disk_.cut_power_after(disk_calls, [this, then = std::move(then)] {
+    process_->refuse_jobs();
+    world_.after(0ns, then);
+  });
 }
 
 void Node::boot() {
@@ -88,6 +107,7 @@ void Node::boot() {
 }
 
 void Node::jump_clock(Duration by) {
+  world_.happened(by < 0ns ? "node.clock_jumps_back" : "node.clock_jumps_ahead");
   world_.trace("{} moves its clock by {} ms", host(), by.count() / 1'000'000);
   options_.clock_offset += by;
 }

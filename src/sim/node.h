@@ -8,6 +8,7 @@
 
 #include "runtime/runtime.h"
 #include "sim/delay.h"
+#include "sim/file_system.h"
 #include "sim/world.h"
 
 namespace varve::sim {
@@ -19,6 +20,12 @@ struct NodeOptions {
   // The node's wall clock is the world's, moved by `offset` and running fast by `drift`.
   Duration clock_offset{0};
   int64_t clock_drift_parts_per_million = 0;
+};
+
+// How a process ends before its time.
+enum class CrashKind : uint8_t {
+  kKilled,    // as by kill -9: what it wrote stays, its connections are reset
+  kPowerCut,  // unsynced bytes and entries are lost, nobody is told
 };
 
 class Node;
@@ -51,6 +58,7 @@ class Process final : public runtime::Runtime {
 
   template <class Function>
   void each_executor(Function function);
+  void refuse_jobs();
   void end();
 
   Node& node_;
@@ -84,9 +92,14 @@ class Node {
   void pause();
   void resume();
   // Ends the process at once. From an event of the world, never from a job of this node.
-  void crash();
+  void crash(CrashKind kind);
+  // Lets the power fail at a later changing call to the disk (SimFileSystem::cut_power_after). From that call on
+  // nothing of the process runs; `then` is called in an event of the world, at once, to crash(kPowerCut) it.
+  void cut_power_after(uint64_t disk_calls, std::function<void()> then);
   // Starts the next process. The node must be down.
   void boot();
+
+  SimFileSystem& disk() { return disk_; }
 
   // Moves the wall clock, either way.
   void jump_clock(Duration by);
@@ -98,6 +111,7 @@ class Node {
   World& world_;
   NodeOptions options_;
   Random random_;
+  SimFileSystem disk_;
   bool is_paused_ = false;
   std::vector<std::unique_ptr<Process>> lives_;
   Process* process_ = nullptr;

@@ -31,8 +31,8 @@ TEST(World, SameSeedSameHistoryAndAnotherSeedAnother) {
       for (size_t i = 0; i < 2; ++i) scope.spawn(node->process().io(i), "ticks", count_ticks(ticks));
     }
     world.run_for(1s);
-    a.crash();
-    b.crash();
+    a.crash(CrashKind::kKilled);
+    b.crash(CrashKind::kKilled);
     return world.trace_hash();
   };
   EXPECT_EQ(history(1), history(1));
@@ -105,7 +105,7 @@ TEST(Node, ACrashFreesWhatWaitsAndTheNextLifeStartsClean) {
   first.core().post([held, &queued_ran] { queued_ran = true; });
   first.offload(runtime::Lane::kDisk, [held, &queued_ran] { queued_ran = true; });
 
-  node.crash();
+  node.crash(CrashKind::kKilled);
   EXPECT_FALSE(node.is_up());
   scope.reset();
   EXPECT_EQ(held.use_count(), 1) << "nothing of the dead process is kept";
@@ -134,7 +134,7 @@ TEST(Node, APausedNodeDoesNothingUntilItResumes) {
   node.resume();
   world.run_for(15ms);
   EXPECT_GE(*ticks, 6);
-  node.crash();
+  node.crash(CrashKind::kKilled);
 }
 
 TEST(Node, WallClocksAreSkewedAndJumpWhileTheMonotonicOneDoesNot) {
@@ -164,6 +164,29 @@ TEST(Node, TheDiskLaneReordersWhatTheLogLaneKeepsInOrder) {
   ASSERT_EQ(log.size(), 50u);
   EXPECT_TRUE(std::ranges::is_sorted(log));
   EXPECT_FALSE(std::ranges::is_sorted(disk));
+}
+
+TEST(Node, ThePowerFailsInTheMiddleOfABlockingJob) {
+  World world({.seed = 1});
+  Node node(world, {.host = "a"});
+  bool was_handled = false;
+  bool reply_ran = false;
+  node.cut_power_after(2, [&] {
+    was_handled = true;
+    node.crash(CrashKind::kPowerCut);
+  });
+  Process& process = node.process();
+  process.offload(runtime::Lane::kDisk, [&] {
+    auto file = std::move(*process.file_system().open("a", runtime::OpenMode::kCreate));
+    EXPECT_FALSE(file->sync());
+    EXPECT_FALSE(process.file_system().sync_folder("")) << "the job runs on, but does nothing any more";
+    process.core().post([&] { reply_ran = true; });
+  });
+  world.run_for(1s);
+  EXPECT_TRUE(was_handled);
+  EXPECT_FALSE(reply_ran);
+  node.boot();
+  EXPECT_TRUE(node.process().file_system().list(""));
 }
 
 TEST(Node, TimersBelongToTheirExecutor) {

@@ -190,7 +190,7 @@ TEST_F(SimStoreTest, ACrashDropsTheReplyNotTheEffect) {
   int wins = 0;
   scope->spawn(node_.process().io(0), "put", put_once(*client_, &errors, &wins, 0));
   world_.run_for(5us);
-  node_.crash();
+  node_.crash(CrashKind::kKilled);
   scope.reset();
   world_.run_for(1min);
   EXPECT_TRUE(store_.objects().contains("contended"));
