@@ -97,10 +97,6 @@ class Broker:
         self._check_gone()
         return code
 
-    def restart(self):
-        self.stop()
-        return self.start()
-
     def remove(self):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.log_path.unlink(missing_ok=True)
@@ -145,6 +141,7 @@ class VarveBroker(Broker):
     def __init__(self, folder=None, settings=None):
         super().__init__(folder)
         self.metrics_port = free_port()
+        self.data_folder = self.folder / "data"
         self.settings = dict(settings or {})
 
     @staticmethod
@@ -159,7 +156,7 @@ class VarveBroker(Broker):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KAFSCALE_")}
         return {**clean, "KAFSCALE_BROKER_ADDR": self.bootstrap,
                 "KAFSCALE_METRICS_ADDR": f"127.0.0.1:{self.metrics_port}",
-                "KAFSCALE_DATA_DIR": str(self.folder), **self.settings}
+                "KAFSCALE_DATA_DIR": str(self.data_folder), **self.settings}
 
     def is_ready(self):
         return self.http("/readyz")[0] == 200

@@ -1,0 +1,60 @@
+"""Produces numbered records without pause while the broker is killed and comes back; runs in confluent's venv.
+
+    kill_producer.py BOOTSTRAP TOPIC PARTITIONS idempotent|plain RATE STOP-FILE RESULT-FILE
+
+A value is "<mode>:<partition>:<sequence>:<padding>", each partition's sequence rising from 0. When the stop file is
+there, it sends no more, waits until everything is acknowledged or has failed, and writes one line a record: partition,
+sequence, offset, where a record that failed has the error's name in place of its offset.
+"""
+
+import os
+import random
+import sys
+import time
+
+from confluent_kafka import Producer
+
+
+def main():
+    bootstrap, topic, partitions, mode, rate, stop_path, result_path = sys.argv[1:]
+    settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 2, "reconnect.backoff.ms": 10,
+                "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20, "message.timeout.ms": 300_000,
+                "request.timeout.ms": 5_000, "socket.timeout.ms": 6_000,
+                "message.send.max.retries": 1_000_000, "topic.metadata.refresh.fast.interval.ms": 50}
+    if mode == "idempotent":
+        settings["enable.idempotence"] = True
+    else:
+        # With more requests in flight the retries of a plain producer overtake each other, which is its own doing.
+        settings["max.in.flight.requests.per.connection"] = 1
+    producer = Producer(settings)
+    results = []
+
+    def delivered(partition, sequence):
+        def callback(error, message):
+            results.append((partition, sequence, error.name() if error else message.offset()))
+
+        return callback
+
+    sequences = [0] * int(partitions)
+    pause = 1 / int(rate)
+    while not os.path.exists(stop_path):
+        partition = random.randrange(len(sequences))
+        sequence = sequences[partition]
+        sequences[partition] += 1
+        value = f"{mode}:{partition}:{sequence}:".encode() + b"." * random.choice((0, 100, 3000))
+        while True:
+            try:
+                producer.produce(topic, value, partition=partition, callback=delivered(partition, sequence))
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(pause)
+    producer.flush(240)
+    with open(result_path, "w", encoding="ascii") as file:
+        for partition, sequence, outcome in results:
+            file.write(f"{partition} {sequence} {outcome}\n")
+        # What never got an answer is neither acknowledged nor lost.
+    print(f"{sum(sequences)} sent, {len(results)} answered")
+
+
+main()
