@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "runtime/asio/run_blocking.h"
+#include "runtime/semaphore.h"
 #include "runtime/task_scope.h"
 
 namespace varve::runtime {
@@ -247,6 +248,37 @@ TEST(AsioRuntime, FreesWaitingFramesOfAnUnclosedScopeAfterStop) {
     EXPECT_GT(counted.use_count(), 1);
   }
   EXPECT_EQ(counted.use_count(), 1);
+}
+
+TEST(AsioRuntime, ASemaphoreHoldsItsLimitBetweenThreads) {
+  AsioRuntime runtime({.io_threads = 2});
+  Semaphore semaphore(3);
+  std::atomic<int> inside = 0;
+  std::atomic<bool> too_many = false;
+  TaskScope scope;
+  TaskScope impatient;
+  auto worker = [](Semaphore* shared, std::atomic<int>* count, std::atomic<bool>* seen_too_many) -> Task<> {
+    for (int i = 0; i < 500; ++i) {
+      auto permit = co_await shared->acquire();
+      if (!permit) co_return;
+      if (++*count > 3) *seen_too_many = true;
+      if (i % 50 == 0) co_await sleep_for(10us);
+      --*count;
+    }
+  };
+  for (size_t i = 0; i < 10; ++i) {
+    scope.spawn(runtime.io(i % 2), "worker", worker(&semaphore, &inside, &too_many));
+    impatient.spawn(runtime.io(i % 2), "impatient", worker(&semaphore, &inside, &too_many));
+  }
+  auto finish = [](TaskScope* workers, TaskScope* others) -> Task<> {
+    co_await sleep_for(2ms);
+    co_await others->close();
+    while (workers->size() > 0) co_await sleep_for(1ms);
+  };
+  run_blocking(runtime.io(0), finish(&scope, &impatient));
+  EXPECT_FALSE(too_many);
+  EXPECT_EQ(semaphore.held(), 0u);
+  EXPECT_EQ(semaphore.waiting(), 0u);
 }
 
 TEST(AsioRuntime, GivesASignalOnceAndThenLeavesItToItsOldEffect) {
