@@ -135,10 +135,7 @@ CommandOutcome Applier::run(const RaiseFeatureLevel& command) {
 }
 
 CommandOutcome Applier::run(const SetLimits& command) {
-  bool is_in_range = command.producer_batches_kept >= 1 && command.producer_batches_kept <= 255 &&
-                     command.partitions_max >= 1 && command.partitions_max <= kPartitionsHardMax &&
-                     command.producer_expiry_ms <= INT64_MAX;
-  if (!is_in_range) return refuse(Rule::kLimitOutOfRange);
+  if (!are_in_range(command)) return refuse(Rule::kLimitOutOfRange);
   state_.limits = command;
   return {};
 }

@@ -6,8 +6,6 @@
 namespace varve::metadata {
 namespace {
 
-constexpr int64_t kOffsetMax = int64_t{1} << 62;
-
 int64_t saturating_add(int64_t value, int64_t non_negative) {
   return value > INT64_MAX - non_negative ? INT64_MAX : value + non_negative;
 }
@@ -161,7 +159,8 @@ bool commit_run(StateData& state, const CommitContext& context, const Run& run,
   if (context.object_verdict != BatchVerdict::kAccepted) return refuse(context.object_verdict);
   if (!is_well_formed(run, context.command)) return refuse(BatchVerdict::kBadRun);
   Partition* partition = state.partitions.find(run.partition);
-  if (partition != nullptr && partition->high_watermark > kOffsetMax) return refuse(BatchVerdict::kBadRun);
+  if (partition != nullptr && partition->high_watermark >= kHighWatermarkMax)
+    return refuse(BatchVerdict::kBadRun);
 
   Object& object = state.objects.find_or_add(context.command, state.now());
   if (!object.is_resolved(run.index)) {

@@ -18,6 +18,16 @@ inline constexpr int64_t kReadGraceMs = 60'000;          // invariant 7
 inline constexpr int64_t kAppendTimeLeadMsMax = 60'000;  // of an entry's time before log time
 inline constexpr size_t kSnapshotsRetained = 3;
 
+inline constexpr uint32_t kProducerBatchesKeptMax = 255;
+// A partition at or above takes no more records.
+inline constexpr int64_t kHighWatermarkMax = int64_t{1} << 62;
+
+inline bool are_in_range(const SetLimits& limits) {
+  return limits.producer_batches_kept >= 1 && limits.producer_batches_kept <= kProducerBatchesKeptMax &&
+         limits.partitions_max >= 1 && limits.partitions_max <= kPartitionsHardMax &&
+         limits.producer_expiry_ms <= INT64_MAX;
+}
+
 // Stays where it is made: the tables refer to each other.
 struct StateData {
   StateData() = default;

@@ -38,6 +38,9 @@ class StateDriver {
     return incarnation;
   }
 
+  // Counts the sequences of an incarnation that was registered by hand.
+  void adopt(Incarnation incarnation, Nonce nonce) { brokers_[incarnation] = {nonce, EntrySequence(1)}; }
+
   static RegisterBroker registration_of(int32_t id, uint32_t highest_level) {
     RegisterBroker command;
     command.broker = BrokerId(id);

@@ -64,8 +64,10 @@ bool TopicTable::restore(TopicRecord record, TopicView view) {
 }
 
 bool TopicTable::finish_restore() const {
-  for (const auto& [id, view] : by_id_) {
-    if (view.partitions.empty()) return false;
+  for (const auto& [first, record] : records_) {
+    if (!record.is_alive()) continue;
+    const std::vector<PartitionHandle>& partitions = record.view->partitions;
+    if (partitions.empty() || partitions.front() != first) return false;
   }
   return true;
 }

@@ -43,7 +43,7 @@ class TopicTable {
   // From a snapshot, without partitions; false if it contradicts what was restored before. The view of a deleted
   // topic has a zero id.
   bool restore(TopicRecord record, TopicView view);
-  // From a snapshot, after all: false if a living topic has no partition.
+  // From a snapshot, after all: false if a living topic has no partition, or another first one.
   bool finish_restore() const;
 
   const std::map<Uuid, TopicView>& by_id() const { return by_id_; }

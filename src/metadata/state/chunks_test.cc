@@ -1,0 +1,220 @@
+// The state as chunks: what a snapshot holds, and the hash that brokers compare.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/crc32c.h"
+#include "base/hash.h"
+#include "metadata/state/random_history.h"
+
+namespace varve::metadata {
+namespace {
+
+std::vector<std::vector<uint8_t>> bytes_of(const std::vector<Slice>& chunks) {
+  std::vector<std::vector<uint8_t>> result;
+  for (const Slice& chunk : chunks) result.emplace_back(chunk.view().begin(), chunk.view().end());
+  return result;
+}
+
+std::vector<Slice> slices_of(const std::vector<std::vector<uint8_t>>& chunks) {
+  std::vector<Slice> result;
+  for (const auto& chunk : chunks) result.push_back(Slice::copy_of(chunk));
+  return result;
+}
+
+uint64_t hash_from_scratch(const State& state) {
+  uint64_t sum = 0;
+  for (const Slice& chunk : state.to_chunks()) sum += hash64(chunk.view());
+  return sum;
+}
+
+TEST(Chunks, OfAnEmptyStateRestoreAnEmptyState) {
+  State empty;
+  EXPECT_EQ(empty.to_chunks().size(), 2u);
+  auto restored = State::from_chunks(empty.to_chunks());
+  ASSERT_TRUE(restored.has_value());
+  EXPECT_EQ(restored->hash(), empty.hash());
+}
+
+TEST(Chunks, ReplayFromASnapshotEqualsReplayFromZeroAtRandomCuts) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    RandomHistory history(seed);
+    Random random(seed);
+    std::optional<State> follower;
+    for (int i = 0; i < 400; ++i) {
+      RandomHistory::Step step = history.next();
+      if (follower) {
+        ApplyOutcome outcome = follower->apply(step.position, step.bytes);
+        ASSERT_EQ(outcome.verdict, step.outcome.verdict);
+      }
+      if (!random.chance(1, 20)) continue;
+      if (follower) ASSERT_EQ(follower->hash(), history.state.hash()) << "seed " << seed << " step " << i;
+      std::vector<Slice> chunks = history.state.to_chunks();
+      auto restored = State::from_chunks(chunks);
+      ASSERT_TRUE(restored.has_value()) << restored.error().message << " seed " << seed << " step " << i;
+      ASSERT_EQ(bytes_of(restored->to_chunks()), bytes_of(chunks));
+      follower = std::move(*restored);
+    }
+  }
+}
+
+TEST(Chunks, TheHashKeptUpToDateEqualsTheHashFromScratch) {
+  for (uint64_t seed = 100; seed < 120; ++seed) {
+    RandomHistory history(seed);
+    for (int i = 0; i < 300; ++i) {
+      history.next();
+      ASSERT_EQ(history.state.hash(), hash_from_scratch(history.state)) << "seed " << seed << " step " << i;
+    }
+  }
+}
+
+TEST(Chunks, AskingForTheHashOrNotMakesNoDifference) {
+  RandomHistory asked(7);
+  RandomHistory not_asked(7);
+  for (int i = 0; i < 500; ++i) {
+    asked.next();
+    asked.state.hash();
+    not_asked.next();
+  }
+  EXPECT_EQ(asked.state.hash(), not_asked.state.hash());
+  EXPECT_EQ(bytes_of(asked.state.to_chunks()), bytes_of(not_asked.state.to_chunks()));
+}
+
+TEST(Chunks, EveryEntryThatAppliesChangesTheHash) {
+  RandomHistory history(8);
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 500; ++i) {
+    history.next();
+    EXPECT_TRUE(seen.insert(history.state.hash()).second);
+  }
+}
+
+class LongPartition : public ::testing::Test, public StateDriver {
+ protected:
+  Incarnation broker = register_broker(1);
+  PartitionHandle partition = create_topic(broker, "long", 2).at(0);
+  PartitionHandle other = partition.plus(1);
+
+  void commit_runs(int count) {
+    for (int i = 0; i < count; ++i) {
+      commit(broker,
+             {{.partition = partition, .records = 2}, {.partition = other}, {.partition = partition}});
+    }
+  }
+};
+
+TEST_F(LongPartition, IsCutIntoPagesThatRoundTrip) {
+  commit_runs(1000);
+  propose(broker, SetLogStart{partition, Offset(1000)});
+  std::vector<Slice> chunks = state.to_chunks();
+  auto restored = State::from_chunks(chunks);
+  ASSERT_TRUE(restored.has_value()) << restored.error().message;
+  EXPECT_EQ(restored->hash(), state.hash());
+  EXPECT_EQ(bytes_of(restored->to_chunks()), bytes_of(chunks));
+  auto plan = restored->plan_fetch(partition, Offset(1000), UINT64_MAX, false);
+  EXPECT_EQ(plan->runs.front().end_offset(), Offset(1001));
+  EXPECT_EQ(plan->runs.back().end_offset(), Offset(3000));
+}
+
+TEST_F(LongPartition, HistoryKeepsItsBytesWhileThePartitionGrows) {
+  commit_runs(50'000);
+  std::set<std::vector<uint8_t>> before;
+  for (auto& chunk : bytes_of(state.to_chunks())) before.insert(std::move(chunk));
+  commit_runs(100);
+  size_t kept = 0;
+  for (const auto& chunk : bytes_of(state.to_chunks())) kept += before.count(chunk);
+  ASSERT_EQ(before.size(), 7u);
+  // The general chunk, the brokers', the newest objects', the partitions' and the newest history's are new.
+  EXPECT_EQ(kept, 2u);
+}
+
+TEST_F(LongPartition, ADeletedTopicLeavesNoHistory) {
+  commit_runs(2000);
+  size_t chunks = state.to_chunks().size();
+  propose(broker, DeleteTopic{state.find_topic("long")->id});
+  EXPECT_EQ(state.hash(), hash_from_scratch(state));
+  EXPECT_LT(state.to_chunks().size(), chunks);
+  auto restored = State::from_chunks(state.to_chunks());
+  ASSERT_TRUE(restored.has_value()) << restored.error().message;
+  EXPECT_EQ(restored->hash(), state.hash());
+  // The name remembers its life.
+  Incarnation next = register_broker(1);
+  create_topic(next, "long");
+  EXPECT_EQ(state.find_topic("long")->life, 2u);
+}
+
+class DamagedChunks : public ::testing::Test {
+ protected:
+  DamagedChunks() {
+    for (int i = 0; i < 300; ++i) history.next();
+    chunks = bytes_of(history.state.to_chunks());
+  }
+  static void reseal(std::vector<uint8_t>& chunk) {
+    size_t covered = chunk.size() - 4;
+    store_be(chunk.data() + covered, crc32c(ByteView(chunk).first(covered)));
+  }
+  EntryErrc error() const { return State::from_chunks(slices_of(chunks)).error().code; }
+
+  RandomHistory history{5};
+  std::vector<std::vector<uint8_t>> chunks;
+};
+
+TEST_F(DamagedChunks, OneMissingOneTwiceOrOutOfOrderIsNoticed) {
+  ASSERT_GE(chunks.size(), 4u);
+  auto good = chunks;
+  for (size_t i = 0; i < good.size(); ++i) {
+    chunks = good;
+    chunks.erase(chunks.begin() + static_cast<ptrdiff_t>(i));
+    EXPECT_EQ(error(), EntryErrc::kMalformed) << i;
+    chunks = good;
+    chunks.insert(chunks.begin() + static_cast<ptrdiff_t>(i), good[i]);
+    EXPECT_EQ(error(), EntryErrc::kMalformed) << i;
+  }
+  chunks = good;
+  std::swap(chunks[2], chunks[3]);
+  EXPECT_EQ(error(), EntryErrc::kMalformed);
+  chunks.clear();
+  EXPECT_EQ(error(), EntryErrc::kMalformed);
+}
+
+TEST_F(DamagedChunks, AFlippedBitIsNoticed) {
+  Random random(1);
+  for (int i = 0; i < 500; ++i) {
+    auto& chunk = chunks[random.below(chunks.size())];
+    size_t at = random.below(chunk.size());
+    chunk[at] ^= 4;
+    EXPECT_FALSE(State::from_chunks(slices_of(chunks)).has_value());
+    chunk[at] ^= 4;
+  }
+  EXPECT_TRUE(State::from_chunks(slices_of(chunks)).has_value());
+}
+
+TEST_F(DamagedChunks, AFutureVersionIsNamedAsSuch) {
+  chunks[1][0] = 2;
+  EXPECT_EQ(error(), EntryErrc::kUnknownVersion);
+}
+
+TEST_F(DamagedChunks, UnderRightChecksumsNeverCrashAndWhatDecodesCanBeAppliedTo) {
+  Random random(2);
+  auto good = chunks;
+  int decoded = 0;
+  for (int i = 0; i < 4000; ++i) {
+    chunks = good;
+    auto& chunk = chunks[random.below(chunks.size())];
+    for (uint64_t n = random.below(3) + 1; n > 0; --n) {
+      chunk[random.below(chunk.size() - 4)] = static_cast<uint8_t>(random.next());
+    }
+    reseal(chunk);
+    auto restored = State::from_chunks(slices_of(chunks));
+    if (!restored) continue;
+    ++decoded;
+    for (int step = 0; step < 3; ++step) {
+      restored->apply(restored->position().plus(1), encode_entry(random_entry(random)));
+    }
+    restored->hash();
+  }
+  EXPECT_GT(decoded, 100);
+}
+
+}  // namespace
+}  // namespace varve::metadata
