@@ -13,25 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/runtime.h"
+#include "runtime/runtime_under_test.h"
 #include "runtime/task_scope.h"
 
 namespace varve::runtime {
-
-// A runtime and a way for the test's thread to wait for it.
-class RuntimeUnderTest {
- public:
-  virtual ~RuntimeUnderTest() = default;
-  virtual Runtime& runtime() = 0;
-  // Runs `task` on `executor`, as a root, to its end. From the test's thread, outside any task.
-  virtual void run(Executor& executor, Task<> task) = 0;
-};
-
-struct RuntimeCase {
-  std::string name;
-  std::function<std::unique_ptr<RuntimeUnderTest>()> make;
-};
-inline std::string case_name(const testing::TestParamInfo<RuntimeCase>& info) { return info.param.name; }
 
 class RuntimeConformance : public testing::TestWithParam<RuntimeCase> {
  protected:

@@ -1,5 +1,7 @@
 #include "sim/node.h"
 
+#include "sim/network.h"
+
 namespace varve::sim {
 namespace {
 
@@ -19,6 +21,7 @@ Process::Process(Node& node, uint64_t life) : node_(node), life_(life) {
   }
   constexpr std::array<std::string_view, runtime::kLaneCount> kLaneNames = {"log", "disk", "bulk", "resolve"};
   for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i] = &world.make_executor(name(kLaneNames[i]));
+  if (node.network_ != nullptr) network_ = node.network_->join(*this);
 }
 
 MonotonicTime Process::now() const { return node_.world_.now(); }
@@ -37,7 +40,10 @@ void Process::offload(runtime::Lane lane, runtime::Job job) {
 }
 
 runtime::FileSystem& Process::file_system() { return node_.disk_; }
-runtime::Network& Process::network() { CHECK(false, "{} has no network", node_.host()); }
+runtime::Network& Process::network() {
+  CHECK(network_ != nullptr, "{} has no network", node_.host());
+  return *network_;
+}
 
 template <class Function>
 void Process::each_executor(Function function) {
@@ -57,8 +63,12 @@ void Process::end() {
   each_executor([](SimExecutor& executor) { executor.close(); });
 }
 
-Node::Node(World& world, NodeOptions options)
-    : world_(world), options_(std::move(options)), random_(world.random().fork()), disk_(random_.next()) {
+Node::Node(World& world, NodeOptions options, SimNetwork* network)
+    : world_(world),
+      options_(std::move(options)),
+      network_(network),
+      random_(world.random().fork()),
+      disk_(random_.next()) {
   disk_.set_fault_observer([this](std::string_view fault) { world_.happened(fault); });
   boot();
 }
@@ -85,6 +95,7 @@ void Node::crash(CrashKind kind) {
   world_.happened(kind == CrashKind::kKilled ? "node.killed" : "node.power_cut");
   is_paused_ = false;
   process_->end();
+  if (network_ != nullptr) network_->process_ended(*process_, kind);
   if (kind == CrashKind::kKilled) {
     disk_.kill_process();
   } else {

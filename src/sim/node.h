@@ -29,6 +29,7 @@ enum class CrashKind : uint8_t {
 };
 
 class Node;
+class SimNetwork;
 
 // A process of the node, from boot to crash: its Runtime. After the crash it stays, dead, until the world ends:
 // what is posted to its executors is dropped, so that a late callback finds nothing to disturb.
@@ -67,6 +68,7 @@ class Process final : public runtime::Runtime {
   SimExecutor* core_;
   std::vector<SimExecutor*> io_;
   std::array<SimExecutor*, runtime::kLaneCount> lanes_;
+  std::unique_ptr<runtime::Network> network_;
   // When the one thread of the lanes that keep order is free again.
   std::array<MonotonicTime, runtime::kLaneCount> lane_free_at_{};
 };
@@ -76,7 +78,8 @@ class Process final : public runtime::Runtime {
 // freed where they stand and reach nobody.
 class Node {
  public:
-  Node(World& world, NodeOptions options);
+  // Without a network for tests that need none.
+  Node(World& world, NodeOptions options, SimNetwork* network = nullptr);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -110,6 +113,7 @@ class Node {
 
   World& world_;
   NodeOptions options_;
+  SimNetwork* network_;
   Random random_;
   SimFileSystem disk_;
   bool is_paused_ = false;

@@ -1,5 +1,12 @@
+#include <stdlib.h>
+
+#include <filesystem>
+
 #include "runtime/asio/asio_runtime.h"
+#include "runtime/asio/posix_file_system.h"
 #include "runtime/asio/run_blocking.h"
+#include "runtime/file_conformance.h"
+#include "runtime/network_conformance.h"
 #include "runtime/runtime_conformance.h"
 
 namespace varve::runtime {
@@ -14,10 +21,31 @@ class AsioUnderTest final : public RuntimeUnderTest {
   AsioRuntime runtime_{{.io_threads = 2}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Asio, RuntimeConformance,
-                         testing::Values(RuntimeCase{"asio",
-                                                     [] { return std::make_unique<AsioUnderTest>(); }}),
+class PosixFilesUnderTest final : public FileSystemUnderTest {
+ public:
+  PosixFilesUnderTest() {
+    std::string pattern = testing::TempDir() + "varve-files-XXXXXX";
+    root_ = mkdtemp(pattern.data());
+  }
+  ~PosixFilesUnderTest() override { std::filesystem::remove_all(root_); }
+  FileSystem& files() override { return files_; }
+  std::string root() const override { return root_; }
+
+ private:
+  std::string root_;
+  PosixFileSystem files_;
+};
+
+std::unique_ptr<RuntimeUnderTest> make_asio() { return std::make_unique<AsioUnderTest>(); }
+
+INSTANTIATE_TEST_SUITE_P(Asio, RuntimeConformance, testing::Values(RuntimeCase{"asio", make_asio}),
                          case_name);
+INSTANTIATE_TEST_SUITE_P(Asio, NetworkConformance, testing::Values(RuntimeCase{"asio", make_asio}),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Posix, FileConformance,
+                         testing::Values(FileCase{"posix",
+                                                  [] { return std::make_unique<PosixFilesUnderTest>(); }}),
+                         file_case_name);
 
 }  // namespace
 }  // namespace varve::runtime
