@@ -65,6 +65,15 @@ TEST(Decode, StringsAreAtMost32767BytesInBothForms) {
   }
 }
 
+TEST(Decode, StringsAreBytesThatNeedNotBeText) {
+  MetadataRequest request;
+  request.topics->push_back({.name = std::string("\xff\x00\xc3(", 4)});
+  for (int16_t version : {0, 12}) {
+    EXPECT_EQ(decode_message<MetadataRequest>(encode_message(request, version), version)->topics,
+              request.topics);
+  }
+}
+
 TEST(Decode, AFieldMissingFromTheVersionHasItsDefault) {
   FetchRequest request;
   request.session_epoch = 5;

@@ -39,11 +39,21 @@ size_t MessageRandomizer::size() {
   }
 }
 
+// Always UTF-8, because the Java client, which these are compared with, replaces what is not.
 void MessageRandomizer::value(std::string& out) {
-  out.resize(size());
-  // One in four holds any bytes at all: names of a stranger are data.
   const bool printable = !random_.chance(1, 4);
-  for (char& c : out) c = static_cast<char>(printable ? random_.between('!', '~') : random_.below(256));
+  const size_t characters = size();
+  out.clear();
+  for (size_t i = 0; i < characters; ++i) {
+    const auto code =
+        static_cast<uint32_t>(printable ? random_.between('!', '~') : random_.between(0, 0x7ff));
+    if (code >= 0x80) {
+      out += static_cast<char>(0xc0 | (code >> 6));
+      out += static_cast<char>(0x80 | (code & 0x3f));
+    } else {
+      out += static_cast<char>(code);
+    }
+  }
 }
 
 Slice MessageRandomizer::slice() {
