@@ -119,8 +119,6 @@ class ByteWriter {
     bytes_.resize(size);
   }
   ByteView view() const { return bytes_; }
-  // Forgets what was written and keeps the memory.
-  void clear() { bytes_.clear(); }
   std::vector<uint8_t> take() { return std::move(bytes_); }
 
  private:

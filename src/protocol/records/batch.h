@@ -73,7 +73,8 @@ struct BatchHeader {
   bool log_append_time() const { return (attributes & kLogAppendTimeFlag) != 0; }
   bool transactional() const { return (attributes & kTransactionalFlag) != 0; }
   bool control() const { return (attributes & kControlFlag) != 0; }
-  bool has_producer() const { return producer_id != kNoProducerId; }
+  // As in Kafka, any negative id is none.
+  bool has_producer() const { return producer_id.value() >= 0; }
   Offset last_offset() const { return base_offset.plus(last_offset_delta); }
   // kNoSequence when the batch has none.
   Sequence last_sequence() const;

@@ -47,7 +47,7 @@ void BatchBuilder::add_at(int32_t offset_delta, const NewRecord& record) {
   }
   records_.varint(static_cast<int64_t>(body_.size()));
   records_.raw(body_.view());
-  body_.clear();
+  body_.truncate(0);
   max_timestamp_ = std::max(max_timestamp_, record.timestamp);
   next_delta_ = offset_delta + 1;
   ++count_;

@@ -85,7 +85,7 @@ void PayloadReader::skip_far(uint64_t size) {
   }
 }
 
-uint64_t PayloadReader::unsigned_varint(int bits) {
+uint64_t PayloadReader::long_varint(int bits) {
   uint64_t value = 0;
   for (int shift = 0; shift < bits; shift += 7) {
     uint8_t byte = u8();
@@ -96,21 +96,6 @@ uint64_t PayloadReader::unsigned_varint(int bits) {
   }
   fail(RecordErrc::kCorruptRecord, "a number too long");
   return 0;
-}
-
-int32_t PayloadReader::varint32() {
-  // Most are one byte long.
-  if (at_ < window_.size() && window_[at_] < 0x80) {
-    uint8_t byte = window_[at_++];
-    return static_cast<int32_t>(byte >> 1) ^ -static_cast<int32_t>(byte & 1);
-  }
-  uint32_t value = static_cast<uint32_t>(unsigned_varint(32));
-  return static_cast<int32_t>(value >> 1) ^ -static_cast<int32_t>(value & 1);
-}
-
-int64_t PayloadReader::varint64() {
-  uint64_t value = unsigned_varint(64);
-  return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
 }
 
 ByteView PayloadReader::contiguous(size_t size) {

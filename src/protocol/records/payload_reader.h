@@ -39,8 +39,14 @@ class PayloadReader {
     return window_[at_++];
   }
   // Kafka's zigzag varints; more bytes or bits than fit are an error.
-  int32_t varint32();
-  int64_t varint64();
+  int32_t varint32() {
+    uint32_t value = static_cast<uint32_t>(unsigned_varint(32));
+    return static_cast<int32_t>(value >> 1) ^ -static_cast<int32_t>(value & 1);
+  }
+  int64_t varint64() {
+    uint64_t value = unsigned_varint(64);
+    return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
+  }
   void skip(uint64_t size) {
     if (size <= window_.size() - at_) {
       at_ += static_cast<size_t>(size);
@@ -54,7 +60,12 @@ class PayloadReader {
   bool at_end();
 
  private:
-  uint64_t unsigned_varint(int bits);
+  uint64_t unsigned_varint(int bits) {
+    // Most are one byte long.
+    if (at_ < window_.size() && window_[at_] < 0x80) return window_[at_++];
+    return long_varint(bits);
+  }
+  uint64_t long_varint(int bits);
   // The window is used up: the next one. False at the end of all bytes, which is an error here.
   bool refill();
   // Appends to the window what the codec gives next; the bytes before at_ are dropped. False at the end.

@@ -1,7 +1,9 @@
 // Records of a batch, one after another, as views.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -19,6 +21,12 @@ class HeadersView {
  public:
   class Iterator {
    public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = HeaderView;
+    using difference_type = ptrdiff_t;
+    using pointer = const HeaderView*;
+    using reference = const HeaderView&;
+
     Iterator(ByteView bytes, size_t left);
     const HeaderView& operator*() const { return current_; }
     const HeaderView* operator->() const { return &current_; }

@@ -7,6 +7,9 @@
 namespace varve::protocol::records {
 namespace {
 
+// What a producer may say; append time and delete horizon are the broker's, the rest has no meaning.
+constexpr int16_t kProducersAttributes = kCodecMask | kTransactionalFlag;
+
 // a - b without overflow.
 int64_t saturating_difference(int64_t a, int64_t b) {
   int64_t result;
@@ -146,8 +149,7 @@ Result<ProducedBatch, RecordError> validate_produced(ByteView records, const Pro
   if (!wrong) wrong = checks.error();
   if (wrong) return std::unexpected(std::move(*wrong));
 
-  int16_t attributes =
-      static_cast<int16_t>(produced.header.attributes & ~(kLogAppendTimeFlag | kDeleteHorizonFlag));
+  int16_t attributes = static_cast<int16_t>(produced.header.attributes & kProducersAttributes);
   if (attributes != produced.header.attributes || checks.max_timestamp() != produced.header.max_timestamp) {
     std::array<uint8_t, kBatchHeaderBytes> header;
     std::copy_n(batch->bytes().begin(), header.size(), header.begin());

@@ -25,8 +25,8 @@ struct ProduceRules {
 struct ProducedBatch {
   BatchView batch;
   // The header to store. It differs from the batch's in attributes, maximum timestamp and CRC when `repaired`: the
-  // producer's maximum timestamp was not that of its records (old Sarama sends -1), or it set flags that are the
-  // broker's. With kLogAppendTime nothing is stamped yet: the time comes with the commit.
+  // producer's maximum timestamp was not that of its records (old Sarama sends -1), or it set bits that are
+  // not a producer's. With kLogAppendTime nothing is stamped yet: the time comes with the commit.
   BatchHeader header;
   bool repaired = false;
   uint64_t uncompressed_bytes = 0;  // of the records, without the header
