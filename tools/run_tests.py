@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def targets_of(preset, pattern):
     listing = subprocess.run(["ninja", "-C", f"build/{preset}", "-t", "targets", "all"], cwd=ROOT,
                              capture_output=True, text=True, check=False)
     names = (line.split(":")[0] for line in listing.stdout.splitlines())
-    return sorted({name for name in names if pattern.search(name) and "/" not in name})
+    return sorted({name for name in names if pattern.search(name) and "/" not in name and not name.startswith("cmake_")})
 
 
 def build(preset, targets=()):
@@ -188,22 +189,24 @@ def stage_fuzz(context):
     if not programs:
         return [Outcome("fuzz: no fuzzers yet", "skipped")]
     build("fuzz", programs)
-    outcomes = []
-    for program in programs:
-        found = [path for path in (ROOT / "build/fuzz").rglob(program) if path.is_file() and os.access(path, os.X_OK)]
-        log = log_path(f"fuzz-{program}")
-        log.unlink(missing_ok=True)
-        corpus = ROOT / "build" / "fuzz-corpus" / program
-        corpus.mkdir(parents=True, exist_ok=True)
-        seconds = context.number("VARVE_FUZZ_SECONDS")
-        command = [str(found[0]), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
-                   f"-artifact_prefix={corpus.parent}/{program}-", str(corpus)]
-        seeds = ROOT / "tests" / "fuzz_seeds" / program
-        if seeds.is_dir():
-            command.append(str(seeds))
-        code = run_logged(command, log, context.environment, seconds * 3 + 60)
-        outcomes.append(Outcome(f"fuzz.{program}", "passed" if code == 0 else "failed", tail(log)))
-    return outcomes
+    with ThreadPoolExecutor(int(JOBS)) as pool:
+        return list(pool.map(lambda program: fuzz(context, program), programs))
+
+
+def fuzz(context, program):
+    path = next(path for path in (ROOT / "build/fuzz").rglob(program) if path.is_file() and os.access(path, os.X_OK))
+    log = log_path(f"fuzz-{program}")
+    log.unlink(missing_ok=True)
+    corpus = ROOT / "build" / "fuzz-corpus" / program
+    corpus.mkdir(parents=True, exist_ok=True)
+    seconds = context.number("VARVE_FUZZ_SECONDS")
+    command = [str(path), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
+               f"-artifact_prefix={corpus.parent}/{program}-", str(corpus)]
+    seeds = ROOT / "tests" / "fuzz_seeds" / program
+    if seeds.is_dir():
+        command.append(str(seeds))
+    code = run_logged(command, log, context.environment, seconds * 3 + 60)
+    return Outcome(f"fuzz.{program}", "passed" if code == 0 else "failed", tail(log))
 
 
 def stage_e2e(context):

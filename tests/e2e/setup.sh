@@ -60,7 +60,7 @@ reference_broker() {
 
 # jars POM FOLDER: copies the run-time dependencies of the POM.
 jars() {
-  mvn --batch-mode --quiet --file "$1" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$2"
+  mvn --batch-mode --quiet -Dstyle.color=never --file "$1" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$2"
 }
 
 main "$@"
