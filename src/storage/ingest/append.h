@@ -22,6 +22,7 @@ enum class AppendVerdict : uint8_t {
   kStoreFull,          // the store has no room: not stored
   kLogFull,            // the metadata log takes no more now: not stored
   kUnknownFate,        // may or may not be stored; the producer has to ask again
+  kNotStored,          // the log refused the entry, or the object went out of date twice: not stored
   kPredecessorFailed,  // an earlier batch of the same chain failed: not stored (invariant 9)
   kTooManyWaiting,     // limits.chain_batches_waiting_max of this chain wait already: not stored
   kStopping,           // this broker is stopping: not stored

@@ -1,0 +1,213 @@
+#include "storage/cache/block_cache.h"
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/hash.h"
+
+namespace varve::storage {
+namespace {
+
+using metadata::ObjectId;
+
+// What an extent costs besides its bytes.
+constexpr size_t kExtentOverheadBytes = 256;
+// A shard holds at least this much, or there are fewer shards.
+constexpr size_t kShardBytesMin = 16 * kMiB;
+
+struct ObjectIdHash {
+  size_t operator()(const ObjectId& id) const noexcept {
+    return static_cast<size_t>(rendezvous_weight(id.incarnation.value(), id.number.value()));
+  }
+};
+
+}  // namespace
+
+runtime::Completion<LoadResult> BlockLoad::join() {
+  runtime::Completion<LoadResult> waiter;
+  std::lock_guard lock(mutex_);
+  if (result_) {
+    waiter.set(*result_);
+  } else {
+    waiters_.push_back(waiter);
+  }
+  return waiter;
+}
+
+void BlockLoad::finish(const LoadResult& result) {
+  std::vector<runtime::Completion<LoadResult>> waiters;
+  {
+    std::lock_guard lock(mutex_);
+    result_ = result;
+    waiters.swap(waiters_);
+  }
+  for (const auto& waiter : waiters) waiter.set(result);
+}
+
+// Some of the objects, with their share of the budget. Least recently used extents leave first.
+struct BlockCache::Shard {
+  struct Key {
+    ObjectId object;
+    uint64_t offset;
+  };
+  struct Entry {
+    std::shared_ptr<const Extent> extent;  // null: being loaded
+    std::shared_ptr<BlockLoad> load;
+    size_t charge = 0;
+    std::list<Key>::iterator use;  // of an extent
+
+    uint64_t end() const { return extent ? extent->end() : load->end(); }
+  };
+  using Entries = std::map<uint64_t, Entry>;
+
+  explicit Shard(size_t max) : bytes_max(max) {}
+
+  const size_t bytes_max;
+  mutable std::mutex mutex;
+  std::unordered_map<ObjectId, Entries, ObjectIdHash> objects;
+  std::list<Key> by_use;  // the most recent in front
+  size_t bytes = 0;
+
+  void insert(Entries& entries, ObjectId object, std::shared_ptr<const Extent> extent, size_t charge) {
+    uint64_t offset = extent->offset();
+    by_use.push_front({object, offset});
+    entries[offset] =
+        Entry{.extent = std::move(extent), .load = nullptr, .charge = charge, .use = by_use.begin()};
+    bytes += charge;
+  }
+  Entries::iterator erase(Entries& entries, Entries::iterator at) {
+    if (at->second.extent) {
+      bytes -= at->second.charge;
+      by_use.erase(at->second.use);
+    }
+    return entries.erase(at);
+  }
+  void evict() {
+    while (bytes > bytes_max && !by_use.empty()) {
+      Key key = by_use.back();
+      auto object = objects.find(key.object);
+      erase(object->second, object->second.find(key.offset));
+      if (object->second.empty()) objects.erase(object);
+    }
+  }
+  void forget_if_empty(ObjectId object) {
+    auto found = objects.find(object);
+    if (found != objects.end() && found->second.empty()) objects.erase(found);
+  }
+};
+
+BlockCache::BlockCache(BlockCacheConfig config, MetricRegistry& metrics)
+    : config_(config),
+      hits_(metrics.counter("varve_cache_hits_total", "Reads of an object served from memory")),
+      misses_(metrics.counter("varve_cache_misses_total", "Reads of an object that became a GET")),
+      joins_(metrics.counter("varve_cache_joins_total", "Reads of an object that joined another's GET")),
+      bytes_gauge_(metrics.gauge("varve_cache_bytes", "Memory that cached objects keep alive")) {
+  size_t shards =
+      std::clamp<size_t>(config.bytes_max / kShardBytesMin, 1, std::max<size_t>(1, config.shards));
+  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>(config.bytes_max / shards));
+}
+
+BlockCache::~BlockCache() = default;
+
+BlockCache::Shard& BlockCache::shard_of(ObjectId object) {
+  return *shards_[ObjectIdHash()(object) % shards_.size()];
+}
+
+size_t BlockCache::bytes() const {
+  size_t sum = 0;
+  for (const auto& shard : shards_) {
+    std::lock_guard lock(shard->mutex);
+    sum += shard->bytes;
+  }
+  return sum;
+}
+
+void BlockCache::insert_written(ObjectId object, std::vector<Slice> image, size_t capacity_bytes) {
+  size_t charge = capacity_bytes + image.size() * sizeof(Slice) + kExtentOverheadBytes;
+  auto extent = std::make_shared<const Extent>(0, std::move(image), true);
+  Shard& shard = shard_of(object);
+  {
+    std::lock_guard lock(shard.mutex);
+    if (charge > shard.bytes_max || extent->size() == 0) return;
+    Shard::Entries& entries = shard.objects[object];
+    // Nobody reads an object before its commit, so nothing of it is here; a load would be somebody's guess.
+    if (entries.empty()) shard.insert(entries, object, std::move(extent), charge);
+    shard.evict();
+  }
+  bytes_gauge_.set(static_cast<double>(bytes()));
+}
+
+Claim BlockCache::claim(ObjectId object, uint64_t offset, uint64_t size) {
+  Claim claim;
+  Shard& shard = shard_of(object);
+  std::lock_guard lock(shard.mutex);
+  Shard::Entries& entries = shard.objects[object];
+  uint64_t end = offset + size;
+  uint64_t aligned_end = (end + config_.block_bytes - 1) / config_.block_bytes * config_.block_bytes;
+  uint64_t at = offset;
+  while (at < end) {
+    auto next = entries.upper_bound(at);
+    auto before = next == entries.begin() ? entries.end() : std::prev(next);
+    if (before != entries.end() && before->second.end() > at) {
+      Shard::Entry& entry = before->second;
+      if (entry.extent) shard.by_use.splice(shard.by_use.begin(), shard.by_use, entry.use);
+      (entry.extent ? hits_ : joins_).add();
+      claim.parts.push_back({entry.extent, entry.load});
+      at = entry.end();
+      continue;
+    }
+    uint64_t from = at / config_.block_bytes * config_.block_bytes;
+    if (before != entries.end()) from = std::max(from, before->second.end());
+    uint64_t to = std::min(aligned_end, from + config_.load_bytes_max);
+    if (next != entries.end()) to = std::min(to, next->first);
+    auto load = std::make_shared<BlockLoad>(object, from, to - from);
+    entries[from] = Shard::Entry{.extent = nullptr, .load = load, .charge = 0, .use = {}};
+    misses_.add();
+    claim.parts.push_back({nullptr, load});
+    claim.own_loads.push_back(std::move(load));
+    at = to;
+  }
+  return claim;
+}
+
+void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::StoreResult<Slice> result) {
+  LoadResult outcome =
+      result
+          ? LoadResult(std::make_shared<const Extent>(load->offset(), std::vector{std::move(*result)}, false))
+          : LoadResult(std::unexpected(std::move(result.error())));
+  Shard& shard = shard_of(load->object());
+  {
+    std::lock_guard lock(shard.mutex);
+    Shard::Entries& entries = shard.objects[load->object()];
+    auto own = entries.find(load->offset());
+    // Not there: dropped meanwhile, so what came is not kept.
+    if (own != entries.end() && own->second.load == load) {
+      shard.erase(entries, own);
+      size_t charge = outcome ? (*outcome)->size() + kExtentOverheadBytes : 0;
+      if (outcome && (*outcome)->size() > 0 && charge <= shard.bytes_max) {
+        shard.insert(entries, load->object(), *outcome, charge);
+      }
+    }
+    shard.forget_if_empty(load->object());
+    shard.evict();
+  }
+  bytes_gauge_.set(static_cast<double>(bytes()));
+  load->finish(outcome);
+}
+
+void BlockCache::drop(ObjectId object, uint64_t offset, uint64_t size) {
+  Shard& shard = shard_of(object);
+  std::lock_guard lock(shard.mutex);
+  auto found = shard.objects.find(object);
+  if (found == shard.objects.end()) return;
+  Shard::Entries& entries = found->second;
+  auto at = entries.upper_bound(offset);
+  if (at != entries.begin() && std::prev(at)->second.end() > offset) --at;
+  while (at != entries.end() && at->first < offset + size) at = shard.erase(entries, at);
+  shard.forget_if_empty(object);
+}
+
+}  // namespace varve::storage
