@@ -1,0 +1,184 @@
+#include "metadata/client/proposer.h"
+
+#include <gtest/gtest.h>
+
+#include "metadata/client/bucket_identity.h"
+#include "metadata/client/snapshot_store.h"
+
+namespace varve::metadata {
+namespace {
+
+using runtime::Completion;
+
+constexpr Nonce kNonce{77};
+constexpr Incarnation kIncarnation{5};
+
+// Reads a completion without a coroutine: set() tells whether somebody was first.
+bool is_open(const Completion<ProposeResult>& completion) { return !completion.is_set(); }
+
+struct ProposerTest : testing::Test {
+  Proposer proposer{PlantedBugs{}};
+  std::vector<Completion<ProposeResult>> completions;
+
+  ProposerTest() { proposer.registered(kNonce, kIncarnation); }
+
+  void propose(uint32_t count = 1) {
+    completions.emplace_back();
+    proposer.propose({AllocateProducerIds{count}}, completions.back());
+  }
+  std::optional<Proposer::Outgoing> outgoing() { return proposer.outgoing(FeatureLevel(1), WallTime(1000)); }
+  ApplyOutcome applied_outcome(EntrySequence sequence, size_t commands, Nonce nonce = kNonce) {
+    ApplyOutcome outcome;
+    outcome.nonce = nonce;
+    outcome.sequence = sequence;
+    outcome.commands.resize(commands);
+    return outcome;
+  }
+};
+
+TEST_F(ProposerTest, EverythingThatWaitsGoesIntoOneEntryInOrder) {
+  propose(1);
+  propose(2);
+  auto sent = outgoing();
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->key, (EntryKey{kNonce, EntrySequence(2)}));
+  auto entry = decode_entry(sent->bytes.view());
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->commands, (std::vector<Command>{AllocateProducerIds{1}, AllocateProducerIds{2}}));
+  EXPECT_EQ(entry->incarnation, kIncarnation);
+}
+
+TEST_F(ProposerTest, NothingFollowsAnEntryWhoseFateIsUnknownAndRetriesAreByteIdentical) {
+  propose();
+  auto first = outgoing();
+  propose();
+  proposer.outcome_unknown(first->key);
+  auto again = outgoing();
+  EXPECT_EQ(again->key, first->key);
+  EXPECT_EQ(to_hex(again->bytes.view()), to_hex(first->bytes.view()));
+  EXPECT_TRUE(is_open(completions[0]));
+}
+
+TEST_F(ProposerTest, OnlyOwnApplyResolvesAPromise) {
+  propose();
+  auto sent = outgoing();
+  proposer.applied(applied_outcome(sent->key.sequence, 1, Nonce(78)));
+  EXPECT_TRUE(is_open(completions[0]));
+  proposer.applied(applied_outcome(sent->key.sequence, 1));
+  EXPECT_FALSE(is_open(completions[0]));
+  EXPECT_FALSE(outgoing());
+  EXPECT_EQ(proposer.last_sequence(), sent->key.sequence);
+}
+
+TEST_F(ProposerTest, ARepeatedCopyOfAnEntryResolvesNothing) {
+  propose();
+  auto sent = outgoing();
+  ApplyOutcome repeated = applied_outcome(sent->key.sequence, 0);
+  repeated.verdict = EntryVerdict::kRepeated;
+  proposer.applied(repeated);
+  EXPECT_TRUE(is_open(completions[0]));
+}
+
+TEST_F(ProposerTest, WhatDidNotLandBeforeTheFenceIsProposedByTheNextIncarnationFirst) {
+  propose(1);
+  auto old = outgoing();
+  proposer.outcome_unknown(old->key);
+  propose(2);
+  proposer.fenced();
+  EXPECT_FALSE(outgoing());
+  proposer.registered(Nonce(99), Incarnation(9));
+  auto sent = outgoing();
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->key, (EntryKey{Nonce(99), EntrySequence(2)}));
+  auto entry = decode_entry(sent->bytes.view());
+  EXPECT_EQ(entry->commands, (std::vector<Command>{AllocateProducerIds{1}, AllocateProducerIds{2}}));
+}
+
+TEST_F(ProposerTest, WhatLandedBeforeAReloadedSnapshotFailsAsUnknownAndIsNeverSentAgain) {
+  propose();
+  auto sent = outgoing();
+  proposer.reloaded(EntrySequence(1));
+  EXPECT_TRUE(is_open(completions[0])) << "the snapshot says that it has not landed";
+  EXPECT_EQ(outgoing()->key, sent->key);
+  proposer.reloaded(sent->key.sequence);
+  EXPECT_FALSE(is_open(completions[0]));
+  EXPECT_FALSE(outgoing());
+}
+
+TEST_F(ProposerTest, AFullLogEndsProposalsButKeepsThoseThatFreeRoom) {
+  completions.emplace_back();
+  proposer.propose({ObjectsDeleted{{ObjectId{kIncarnation, ObjectNumber(1)}}}}, completions.back());
+  propose();
+  auto sent = outgoing();
+  proposer.refused_as_full(sent->key, "full");
+  EXPECT_TRUE(is_open(completions[0]));
+  EXPECT_FALSE(is_open(completions[1]));
+  auto next = outgoing();
+  EXPECT_EQ(next->key.sequence, sent->key.sequence) << "nothing was appended, the number is free";
+  EXPECT_EQ(decode_entry(next->bytes.view())->commands.size(), 1u);
+}
+
+TEST_F(ProposerTest, AFullLogDecidesNothingOnceTheFateIsInDoubt) {
+  propose();
+  auto sent = outgoing();
+  proposer.outcome_unknown(sent->key);
+  proposer.refused_as_full(sent->key, "full");
+  EXPECT_TRUE(is_open(completions[0]));
+  EXPECT_EQ(outgoing()->key, sent->key);
+}
+
+TEST_F(ProposerTest, StoppingAnswersEverybody) {
+  propose();
+  auto sent = outgoing();
+  ASSERT_TRUE(sent);
+  propose();
+  proposer.stop();
+  EXPECT_FALSE(is_open(completions[0]));
+  EXPECT_FALSE(is_open(completions[1]));
+  propose();
+  EXPECT_FALSE(is_open(completions[2]));
+}
+
+TEST_F(ProposerTest, AnEntryHoldsAtMostItsLimit) {
+  for (int i = 0; i < 40; ++i) {
+    completions.emplace_back();
+    CreateTopic topic;
+    topic.name = std::string(30'000, 'x');
+    proposer.propose({topic}, completions.back());
+  }
+  auto sent = outgoing();
+  EXPECT_LE(sent->bytes.size(), kMaxEntryBytes);
+  EXPECT_LT(decode_entry(sent->bytes.view())->commands.size(), 40u);
+
+  completions.emplace_back();
+  CreateTopic huge;
+  huge.name = std::string(kMaxEntryBytes, 'x');
+  proposer.propose({huge}, completions.back());
+  EXPECT_FALSE(is_open(completions.back())) << "what can never fit is refused at once";
+}
+
+TEST(SnapshotManifest, RoundTripsAndRefusesDamage) {
+  SnapshotManifest manifest;
+  manifest.log.id.bytes.fill(3);
+  manifest.position = LogPosition(12);
+  manifest.predecessor = LogPosition(7);
+  manifest.state_hash = 99;
+  manifest.chunks.push_back({"default/_log/chunks/a", 10, 20});
+  auto bytes = encode_manifest(manifest);
+  auto read = decode_manifest(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->position, manifest.position);
+  EXPECT_EQ(read->predecessor, manifest.predecessor);
+  EXPECT_EQ(read->chunks.front().key, manifest.chunks.front().key);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    auto damaged = bytes;
+    damaged[i] ^= 1;
+    EXPECT_FALSE(decode_manifest(damaged)) << i;
+  }
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_manifest(ByteView(bytes).first(size))) << size;
+  }
+}
+
+}  // namespace
+}  // namespace varve::metadata
