@@ -92,6 +92,9 @@ TEST_F(Validate, ExactlyOneBatchIsTaken) {
   Bytes two = bytes;
   two.insert(two.end(), bytes.begin(), bytes.end());
   EXPECT_EQ(error_of(two), RecordErrc::kMoreThanOneBatch);
+  two[bytes.size() + kMagicAt] = 1;  // an old one counts too
+  EXPECT_EQ(error_of(two), RecordErrc::kMoreThanOneBatch);
+  two[bytes.size() + kMagicAt] = 2;
   // Behind the first: an incomplete batch is dropped, as Kafka does, an impossible one is corrupt.
   two.pop_back();
   auto result = run(two);
