@@ -30,10 +30,10 @@ struct FetchPartition {
 
 // Partitions in the order in which they share `bytes_max`.
 struct FetchRequest {
-  std::vector<FetchPartition> partitions;
+  std::vector<FetchPartition> partitions{};
   uint32_t bytes_max = UINT32_MAX;  // of the whole answer; the first batch of it is whole even so (KIP-74)
   uint32_t bytes_min = 0;           // over all partitions together
-  MonotonicTime deadline;           // when to answer with less than bytes_min: now + max_wait_ms
+  MonotonicTime deadline{};         // when to answer with less than bytes_min: now + max_wait_ms
   bool is_read_committed = false;
 };
 

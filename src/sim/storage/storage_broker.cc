@@ -1,0 +1,61 @@
+#include "sim/storage/storage_broker.h"
+
+namespace varve::sim {
+
+void StorageBroker::boot() {
+  CHECK(!parts_, "the broker is up");
+  parts_ = std::make_unique<Parts>();
+  Process& process = node_.process();
+  if (options_.log_sink != nullptr) {
+    parts_->logger =
+        Logger(
+            *options_.log_sink, [&process] { return process.wall_now(); }, LogLevel::kWarn, "broker")
+            .with({"host", node_.host()});
+  }
+  parts_->store = store_.client(node_.host());
+  parts_->log = log_.client(process);
+  metadata::ClientConfig config;
+  config.broker = options_.id;
+  config.key_prefix = options_.ingest.key_prefix;
+  parts_->client = std::make_unique<metadata::MetadataClient>(process, *parts_->log, *parts_->store, config,
+                                                              parts_->logger, parts_->metrics, options_.bugs);
+  if (options_.wrap_store) parts_->wrapped_store = options_.wrap_store(*parts_->store);
+  object_store::ObjectStore& data_store = parts_->wrapped_store ? *parts_->wrapped_store : *parts_->store;
+  parts_->cache = std::make_unique<storage::BlockCache>(
+      storage::BlockCacheConfig{.bytes_max = options_.limits.cache_bytes_max}, parts_->metrics);
+  parts_->ingest =
+      std::make_unique<storage::Ingest>(process, *parts_->client, data_store, *parts_->cache, options_.ingest,
+                                        options_.limits, parts_->logger, parts_->metrics, options_.bugs);
+  parts_->fetcher =
+      std::make_unique<storage::Fetcher>(process, *parts_->client, data_store, *parts_->cache,
+                                         storage::FetcherConfig{.key_prefix = options_.ingest.key_prefix},
+                                         options_.limits, parts_->logger, parts_->metrics, options_.bugs);
+  parts_->client->set_applied_listener([parts = parts_.get()](const metadata::ApplyOutcome& outcome) {
+    parts->ingest->on_applied(outcome);
+    parts->fetcher->on_applied(outcome);
+  });
+  parts_->scope.spawn(io(), "broker", run(parts_.get()));
+}
+
+runtime::Task<> StorageBroker::run(Parts* parts) {
+  auto started = co_await parts->client->start();
+  parts->is_serving = started.has_value();
+  if (started) co_await parts->client->fatal().wait();
+  parts->is_serving = false;
+  parts->has_failed = true;
+}
+
+void StorageBroker::crash(CrashKind kind) {
+  node_.crash(kind);
+  parts_.reset();
+}
+
+runtime::Task<> StorageBroker::stop() {
+  parts_->is_serving = false;
+  co_await parts_->fetcher->stop();
+  co_await parts_->ingest->stop();
+  co_await parts_->client->stop();
+  parts_.reset();
+}
+
+}  // namespace varve::sim
