@@ -1,0 +1,53 @@
+#include "broker/settings/setting_readers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace varve::broker::setting_readers {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+}  // namespace
+
+// The spellings that KafScale takes.
+std::optional<bool> parse_bool(std::string_view text) {
+  std::string word = lower(text);
+  if (word == "true" || word == "1" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "0" || word == "no" || word == "off") return false;
+  return std::nullopt;
+}
+
+Reader boolean(bool Settings::* member) {
+  return [member](std::string_view text, Settings& settings) -> std::optional<std::string> {
+    std::optional<bool> value = parse_bool(text);
+    if (!value) return "not a truth value";
+    settings.*member = *value;
+    return std::nullopt;
+  };
+}
+
+Reader text(std::string Settings::* member) {
+  return [member](std::string_view value, Settings& settings) -> std::optional<std::string> {
+    settings.*member = std::string(value);
+    return std::nullopt;
+  };
+}
+
+Reader later(std::vector<std::string_view> neutral, std::string_view what) {
+  return
+      [neutral = std::move(neutral), what](std::string_view text, Settings&) -> std::optional<std::string> {
+        std::string word = lower(text);
+        if (std::ranges::find(neutral, std::string_view(word)) != neutral.end()) return std::nullopt;
+        return fmt::format("this version of varve cannot do it yet ({}); unset it to start without", what);
+      };
+}
+
+}  // namespace varve::broker::setting_readers

@@ -1,0 +1,85 @@
+// Everything an operator can set about a broker: the typed values, and how they are read from the environment and
+// a file. The table of names, types, defaults and bounds is in setting_table.cc; docs/configuration.md is printed
+// from it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "runtime/network.h"
+
+namespace varve::broker {
+
+// A plain value; a broker holds its own copy, fixed at start. default_settings() gives the table's defaults.
+struct Settings {
+  runtime::Address kafka_address;
+  runtime::Address http_address;
+  // What Metadata tells clients to connect to. Port 0: the one listened on.
+  runtime::Address advertised;
+  BrokerId broker_id;
+  std::string rack;
+  std::string data_folder;
+  // First part of every object's key (KAFSCALE_S3_NAMESPACE).
+  std::string key_namespace;
+  size_t io_threads = 0;  // 0: one a core
+
+  bool auto_create_topics = false;
+  int32_t auto_create_partitions = 0;
+  bool allow_admin_apis = false;
+
+  LogLevel log_level = LogLevel::kWarn;
+  LogFormat log_format = LogFormat::kText;
+  bool trace_kafka = false;
+  Duration startup_timeout{};
+  Duration shutdown_timeout{};
+  Duration throughput_window{};
+
+  // False: batches without a producer id are acknowledged from the buffer (DESIGN 6), flushed by the two below.
+  bool produce_sync_flush = true;
+  uint64_t segment_bytes = 0;
+  Duration flush_interval{};
+  // nullopt: as fits the object store (5 ms on a local folder).
+  std::optional<Duration> append_commit_interval;
+
+  Limits limits;
+};
+
+struct SettingsError {
+  std::string name;   // of the setting, as it was spelled
+  std::string value;  // "" for secrets
+  std::string problem;
+
+  // One line: name, value, what is allowed.
+  std::string to_string() const;
+};
+
+struct LoadedSettings {
+  Settings settings;
+  // One sentence each, to be logged.
+  std::vector<std::string> warnings;
+  // Name and value of everything that was set, secrets left out; for the log at start.
+  std::map<std::string, std::string> given;
+};
+
+using Environment = std::map<std::string, std::string>;
+
+Settings default_settings();
+
+// `environment` may hold anything; only known names are read, and unknown KAFSCALE_* ones warned about. An empty
+// value counts as not set, as in KafScale. `file_text`: lines of name=value, names spelled either way, '#' starts a
+// comment line; an unknown name or a name given twice is an error. The environment wins over the file.
+Result<LoadedSettings, SettingsError> load_settings(const Environment& environment,
+                                                    const std::optional<std::string>& file_text);
+
+// docs/configuration.md, from the table.
+std::string configuration_page();
+
+}  // namespace varve::broker
