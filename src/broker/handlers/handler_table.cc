@@ -1,0 +1,126 @@
+#include "broker/handlers/handler_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "protocol/frame.h"
+#include "protocol/message_codec.h"
+#include "protocol/message_printer.h"
+
+namespace varve::broker {
+namespace {
+
+constexpr size_t kTraceBytesMax = 4 * kKiB;
+
+template <class Message>
+void trace(const Services& services, const RequestContext& context, std::string_view what,
+           const Message& message) {
+  if (!services.settings.trace_kafka || !services.logger.enabled(LogLevel::kDebug)) return;
+  services.logger.debug(what, {{"connection", context.connection},
+                               {"version", context.version},
+                               {"client", context.client_id},
+                               {"message", protocol::to_string(message, kTraceBytesMax)}});
+}
+
+template <class Request, auto Handle>
+runtime::Task<Reply> serve(Services& services, RequestContext context, protocol::RequestFrame frame) {
+  protocol::DecodeLimits limits;
+  auto request = protocol::decode_message<Request>(frame.body, context.version, limits);
+  if (!request) {
+    // As Kafka, which cannot know what the client would make of an answer.
+    co_return Reply::close(fmt::format("malformed {} request, version {}: {}", frame.api->name,
+                                       context.version, request.error().message));
+  }
+  frame.body = {};
+  trace(services, context, frame.api->name, *request);
+  Answer<typename Request::Response> answer = co_await Handle(services, context, std::move(*request));
+  if (answer.close_reason) co_return Reply::close(std::move(*answer.close_reason));
+  if (!answer.response) co_return Reply::none();
+  trace(services, context, frame.api->name, *answer.response);
+  co_return Reply::response(
+      protocol::response_frame(*answer.response, context.version, frame.header.correlation_id));
+}
+
+}  // namespace
+
+struct HandlerTable::Row {
+  protocol::ApiKey key;
+  runtime::Task<Reply> (*function)(Services&, RequestContext, protocol::RequestFrame);
+  // Counted under KafScale's kafscale_admin_* names too.
+  bool is_admin = false;
+
+  static const Row kRows[];
+};
+
+const HandlerTable::Row HandlerTable::Row::kRows[] = {
+    {protocol::ApiKey::kProduce, &serve<protocol::ProduceRequest, handle_produce>},
+    {protocol::ApiKey::kFetch, &serve<protocol::FetchRequest, handle_fetch>},
+    {protocol::ApiKey::kListOffsets, &serve<protocol::ListOffsetsRequest, handle_list_offsets>},
+    {protocol::ApiKey::kMetadata, &serve<protocol::MetadataRequest, handle_metadata>},
+    {protocol::ApiKey::kApiVersions, &serve<protocol::ApiVersionsRequest, handle_api_versions>},
+    {protocol::ApiKey::kCreateTopics, &serve<protocol::CreateTopicsRequest, handle_create_topics>, true},
+    {protocol::ApiKey::kDeleteTopics, &serve<protocol::DeleteTopicsRequest, handle_delete_topics>, true},
+    {protocol::ApiKey::kInitProducerId, &serve<protocol::InitProducerIdRequest, handle_init_producer_id>},
+    {protocol::ApiKey::kDescribeCluster, &serve<protocol::DescribeClusterRequest, handle_describe_cluster>,
+     true},
+};
+
+struct HandlerTable::Meters {
+  const Row* row;
+  Counter* requests;
+  Histogram* seconds;
+  Counter* admin_requests = nullptr;
+  std::atomic<uint64_t> admin_nanoseconds{0};
+};
+
+HandlerTable::HandlerTable(Services& services) : services_(services) {
+  MetricRegistry& metrics = services.metrics;
+  for (const Row& row : Row::kRows) {
+    std::string api(protocol::api_info(row.key).name);
+    Meters& meters = meters_[row.key];
+    meters.row = &row;
+    meters.requests = &metrics.counter("varve_requests_total", "Kafka requests served", {{"api", api}});
+    meters.seconds = &metrics.histogram("varve_request_seconds", "Time from a request's arrival to its reply",
+                                        kStageSecondsBuckets, {{"api", api}});
+    if (!row.is_admin) continue;
+    std::string kafscale_api = fmt::format("api_{}", static_cast<int16_t>(row.key));
+    meters.admin_requests =
+        &metrics.counter("kafscale_admin_requests_total", "Admin requests", {{"api", kafscale_api}});
+    metrics.gauge_from(
+        "kafscale_admin_request_latency_ms_avg", "Mean latency of admin requests since the start",
+        [&meters] {
+          uint64_t count = meters.admin_requests->value();
+          return count == 0
+                     ? 0.0
+                     : static_cast<double>(meters.admin_nanoseconds) / 1e6 / static_cast<double>(count);
+        },
+        {{"api", kafscale_api}});
+  }
+  for (const protocol::ApiInfo& api : protocol::known_apis()) {
+    CHECK(!api.served || meters_.contains(api.key), "{} is listed as served but has no handler", api.name);
+  }
+}
+
+HandlerTable::~HandlerTable() = default;
+
+runtime::Task<Reply> HandlerTable::handle(RequestContext context, protocol::RequestFrame request) {
+  if (request.api_versions_unsupported) {
+    co_return Reply::response(protocol::response_frame(protocol::unsupported_api_versions_response(), 0,
+                                                       request.header.correlation_id));
+  }
+  Meters& meters = meters_.at(request.api->key);
+  MonotonicTime received = context.received;
+  Reply reply = co_await meters.row->function(services_, std::move(context), std::move(request));
+  Duration taken = services_.runtime.now() - received;
+  meters.requests->add();
+  meters.seconds->observe(taken);
+  if (meters.admin_requests != nullptr) {
+    meters.admin_requests->add();
+    meters.admin_nanoseconds += static_cast<uint64_t>(taken.count());
+  }
+  co_return reply;
+}
+
+}  // namespace varve::broker

@@ -1,0 +1,66 @@
+// The handlers: one function an API, one file a function. handler_table.cc lists them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "broker/handlers/request.h"
+#include "broker/handlers/services.h"
+#include "protocol/messages/api_versions.h"
+#include "protocol/messages/create_topics.h"
+#include "protocol/messages/delete_topics.h"
+#include "protocol/messages/describe_cluster.h"
+#include "protocol/messages/fetch.h"
+#include "protocol/messages/init_producer_id.h"
+#include "protocol/messages/list_offsets.h"
+#include "protocol/messages/metadata.h"
+#include "protocol/messages/produce.h"
+
+namespace varve::broker {
+
+// What a handler answers: a response, nothing (acks=0), or that the connection has to be closed.
+template <class Response>
+struct Answer {
+  std::optional<Response> response;
+  std::optional<std::string> close_reason;
+
+  Answer(Response value) : response(std::move(value)) {}
+  static Answer none() { return Answer(); }
+  static Answer close(std::string reason) {
+    Answer answer;
+    answer.close_reason = std::move(reason);
+    return answer;
+  }
+
+ private:
+  Answer() = default;
+};
+template <class Response>
+using HandlerTask = runtime::Task<Answer<Response>>;
+
+// All run on the connection's executor. The context lives as long as the task.
+HandlerTask<protocol::ProduceResponse> handle_produce(Services& services, const RequestContext& context,
+                                                      protocol::ProduceRequest request);
+HandlerTask<protocol::FetchResponse> handle_fetch(Services& services, const RequestContext& context,
+                                                  protocol::FetchRequest request);
+HandlerTask<protocol::ListOffsetsResponse> handle_list_offsets(Services& services,
+                                                               const RequestContext& context,
+                                                               protocol::ListOffsetsRequest request);
+HandlerTask<protocol::MetadataResponse> handle_metadata(Services& services, const RequestContext& context,
+                                                        protocol::MetadataRequest request);
+HandlerTask<protocol::ApiVersionsResponse> handle_api_versions(Services& services,
+                                                               const RequestContext& context,
+                                                               protocol::ApiVersionsRequest request);
+HandlerTask<protocol::CreateTopicsResponse> handle_create_topics(Services& services,
+                                                                 const RequestContext& context,
+                                                                 protocol::CreateTopicsRequest request);
+HandlerTask<protocol::DeleteTopicsResponse> handle_delete_topics(Services& services,
+                                                                 const RequestContext& context,
+                                                                 protocol::DeleteTopicsRequest request);
+HandlerTask<protocol::InitProducerIdResponse> handle_init_producer_id(
+    Services& services, const RequestContext& context, protocol::InitProducerIdRequest request);
+HandlerTask<protocol::DescribeClusterResponse> handle_describe_cluster(
+    Services& services, const RequestContext& context, protocol::DescribeClusterRequest request);
+
+}  // namespace varve::broker

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include "broker/handlers/errors.h"
+#include "broker/handlers/handlers.h"
+#include "broker/handlers/topic_creation.h"
+#include "broker/handlers/topic_lookup.h"
+#include "broker/handlers/topic_rules.h"
+
+namespace varve::broker {
+namespace {
+
+using metadata::MetadataImage;
+using metadata::TopicView;
+using protocol::ErrorCode;
+using protocol::MetadataRequest;
+using protocol::MetadataResponse;
+using Wanted = MetadataRequest::MetadataRequestTopic;
+using TopicRow = MetadataResponse::MetadataResponseTopic;
+
+bool is_by_id(const Wanted& wanted) { return !wanted.topic_id.is_zero(); }
+
+const TopicView* find(const MetadataImage& image, const Wanted& wanted) {
+  if (is_by_id(wanted)) return image.find_topic(wanted.topic_id);
+  return wanted.name ? image.find_topic(*wanted.name) : nullptr;
+}
+
+// Version 0 asks for all topics with an empty list, later ones with null.
+bool asks_for_all(const MetadataRequest& request, int16_t version) {
+  return !request.topics || (version == 0 && request.topics->empty());
+}
+
+TopicRow topic_row(const MetadataImage& image, const TopicView& topic, std::string_view rack,
+                   bool include_operations) {
+  TopicRow row;
+  row.name = topic.name;
+  row.topic_id = topic.id;
+  row.is_internal = is_internal_topic(topic.name);
+  row.partitions.reserve(topic.partitions.size());
+  for (size_t i = 0; i < topic.partitions.size(); ++i) {
+    auto& partition = row.partitions.emplace_back();
+    partition.partition_index = PartitionIndex(static_cast<int32_t>(i));
+    partition.leader_epoch = leader_epoch(image);
+    std::optional<BrokerId> owner = image.owner(topic.partitions[i], rack);
+    if (!owner) {
+      partition.error_code = ErrorCode::kLeaderNotAvailable;
+      partition.leader_id = BrokerId(-1);
+      continue;
+    }
+    partition.leader_id = *owner;
+    partition.replica_nodes = {*owner};
+    partition.isr_nodes = {*owner};
+  }
+  if (include_operations) row.topic_authorized_operations = kAllTopicOperations;
+  return row;
+}
+
+TopicRow error_row(const Wanted& wanted, ErrorCode code) {
+  TopicRow row;
+  row.error_code = code;
+  row.name = wanted.name;
+  row.topic_id = wanted.topic_id;
+  if (wanted.name) row.is_internal = is_internal_topic(*wanted.name);
+  return row;
+}
+
+// The error of a topic that is not in the image.
+ErrorCode absence_error(const Wanted& wanted, bool is_certain) {
+  if (!is_by_id(wanted) && topic_name_problem(wanted.name.value_or("")))
+    return ErrorCode::kInvalidTopicException;
+  if (!is_certain) return kCannotTellTopic;
+  return is_by_id(wanted) ? ErrorCode::kUnknownTopicId : ErrorCode::kUnknownTopicOrPartition;
+}
+
+// Makes the topics that are asked for by name and are not there; the errors of those that could not be.
+runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& services, MetadataRequest& request,
+                                                               std::shared_ptr<const MetadataImage> image) {
+  std::map<std::string, ErrorCode> errors;
+  for (const Wanted& wanted : *request.topics) {
+    if (is_by_id(wanted) || !wanted.name || find(*image, wanted) != nullptr) continue;
+    if (is_internal_topic(*wanted.name)) continue;
+    NewTopic topic;
+    topic.name = *wanted.name;
+    topic.partitions = static_cast<uint32_t>(services.settings.auto_create_partitions);
+    if (auto problem = new_topic_problem(services, *image, topic)) {
+      errors[*wanted.name] = problem->code;
+      continue;
+    }
+    auto created = co_await create_topic(services, std::move(topic));
+    if (created) {
+      services.logger.info("topic created on request", {{"topic", *wanted.name}});
+    } else if (created.error().code != ErrorCode::kTopicAlreadyExists) {
+      // The client asks again after this code, and the topic is there by then or made by that request.
+      bool is_open = created.error().code == ErrorCode::kRequestTimedOut ||
+                     created.error().code == ErrorCode::kNotController;
+      errors[*wanted.name] = is_open ? ErrorCode::kLeaderNotAvailable : created.error().code;
+    }
+  }
+  co_return errors;
+}
+
+void fill_brokers(const MetadataImage& image, const std::string& listener, MetadataResponse& response) {
+  for (const auto& [id, broker] : image.brokers) {
+    const metadata::Endpoint* endpoint = endpoint_of(broker, listener);
+    if (endpoint == nullptr) continue;
+    auto& row = response.brokers.emplace_back();
+    row.node_id = id;
+    row.host = endpoint->host;
+    row.port = endpoint->port;
+    if (!broker.rack.empty()) row.rack = broker.rack;
+  }
+  response.cluster_id = image.log_id.to_string();
+  response.controller_id = controller_of(image);
+}
+
+}  // namespace
+
+HandlerTask<MetadataResponse> handle_metadata(Services& services, const RequestContext& context,
+                                              MetadataRequest request) {
+  bool all = asks_for_all(request, context.version);
+  if (!all && context.version < 12) {
+    // Fields that these versions carry by mistake; Kafka takes the request for malformed.
+    for (const Wanted& wanted : *request.topics) {
+      if (is_by_id(wanted) || !wanted.name)
+        co_return Answer<MetadataResponse>::close(
+            "Metadata request with a topic id, or without a name, in a version that has none");
+    }
+  }
+  SyncedImage synced{services.metadata.image(), false};
+  // A list of everything says of whatever it leaves out that it is not there.
+  if (all || !std::ranges::all_of(*request.topics, [&](const Wanted& wanted) {
+        return find(*synced.image, wanted) != nullptr;
+      })) {
+    synced = co_await synced_image(services, services.sync_deadline());
+  }
+  std::map<std::string, ErrorCode> errors;
+  bool may_create = request.allow_auto_topic_creation || context.version < 4;
+  if (!all && may_create && services.settings.auto_create_topics && synced.is_certain) {
+    errors = co_await create_missing(services, request, synced.image);
+    synced.image = services.metadata.image();
+  }
+
+  MetadataResponse response;
+  const MetadataImage& image = *synced.image;
+  fill_brokers(image, context.listener, response);
+  if (request.include_cluster_authorized_operations && context.version >= 8) {
+    response.cluster_authorized_operations = kAllClusterOperations;
+  }
+  std::string rack = rack_of(context, image);
+  bool include_operations = request.include_topic_authorized_operations;
+  if (all) {
+    for (const auto& [name, topic] : image.topics_by_name) {
+      response.topics.push_back(topic_row(image, *topic, rack, include_operations));
+    }
+    co_return response;
+  }
+  for (const Wanted& wanted : *request.topics) {
+    const TopicView* topic = find(image, wanted);
+    auto error = wanted.name ? errors.find(*wanted.name) : errors.end();
+    if (topic != nullptr) {
+      response.topics.push_back(topic_row(image, *topic, rack, include_operations));
+    } else if (error != errors.end()) {
+      response.topics.push_back(error_row(wanted, error->second));
+    } else {
+      response.topics.push_back(error_row(wanted, absence_error(wanted, synced.is_certain)));
+    }
+  }
+  co_return response;
+}
+
+}  // namespace varve::broker

@@ -1,0 +1,43 @@
+// Reading the cluster's image, with a sync before anything is called absent (DESIGN: invariant 5).
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "broker/handlers/request.h"
+#include "broker/handlers/services.h"
+#include "metadata/client/image.h"
+
+namespace varve::broker {
+
+struct SyncedImage {
+  std::shared_ptr<const metadata::MetadataImage> image;
+  // True: what is not in the image did not exist when the request came. False: this broker cannot tell.
+  bool is_certain = false;
+};
+
+// The image after a sync that ends by `deadline`.
+runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadline);
+
+// Rack of the client, as its id says; "" if unknown.
+std::string rack_of(const RequestContext& context, const metadata::MetadataImage& image);
+
+// The endpoint of a broker under the listener that the client came through; nullptr if it has none.
+const metadata::Endpoint* endpoint_of(const metadata::ImageBroker& broker, std::string_view listener);
+
+// Kafka's "controller" is any live broker here; the same one for all who ask: the lowest id.
+BrokerId controller_of(const metadata::MetadataImage& image);
+
+// The leader epoch of every partition (DESIGN 12.11).
+inline int32_t leader_epoch(const metadata::MetadataImage& image) {
+  return static_cast<int32_t>(image.generation.value());
+}
+// kNone if the epoch a client believes in is -1 or the current one.
+protocol::ErrorCode leader_epoch_error(const metadata::MetadataImage& image, int32_t client_epoch);
+
+// Operations (KIP-430 bit sets) of somebody who may do everything.
+inline constexpr int32_t kAllTopicOperations = 0b1101'1111'1000;
+inline constexpr int32_t kAllClusterOperations = 0b1'1111'1010'0000;
+
+}  // namespace varve::broker
