@@ -55,6 +55,7 @@ ErrorCode error_of(storage::AppendVerdict verdict, bool by_id) {
     case AppendVerdict::kStoreFull:
       return ErrorCode::kKafkaStorageError;
     // Not stored; the same broker may take it in a moment.
+    case AppendVerdict::kNotStored:
     case AppendVerdict::kLogFull:
     case AppendVerdict::kPredecessorFailed:
     case AppendVerdict::kTooManyWaiting:
