@@ -20,7 +20,8 @@ std::vector<uint8_t> batch(int32_t records, int16_t codec, size_t payload) {
 
 TEST(BatchWalk, CountsRecordsAndSeesZstdHoweverTheBytesAreCut) {
   std::vector<uint8_t> bytes = batch(3, 0, 100);
-  for (const auto& next : {batch(5, 4, 7), batch(1, 1, 0)}) bytes.insert(bytes.end(), next.begin(), next.end());
+  for (const auto& next : {batch(5, 4, 7), batch(1, 1, 0)})
+    bytes.insert(bytes.end(), next.begin(), next.end());
   Slice whole = Slice::take(bytes);
   for (size_t piece = 1; piece <= whole.size(); ++piece) {
     std::vector<Slice> pieces;

@@ -34,7 +34,8 @@ class FetchSessions : public ::testing::Test {
   explicit FetchSessions(const Limits& limits) : cache_(limits, 1) {}
 
   // A high watermark of 10 everywhere; records where `with_records` says.
-  static std::vector<FetchedSummary> summaries(const FetchContext& context, std::set<int32_t> with_records = {}) {
+  static std::vector<FetchedSummary> summaries(const FetchContext& context,
+                                               std::set<int32_t> with_records = {}) {
     std::vector<FetchedSummary> result;
     for (const WantedPartition& partition : context.partitions) {
       FetchedSummary& summary = result.emplace_back();
@@ -46,7 +47,8 @@ class FetchSessions : public ::testing::Test {
   }
   static std::vector<int32_t> indexes(const FetchContext& context) {
     std::vector<int32_t> result;
-    for (const WantedPartition& partition : context.partitions) result.push_back(partition.key.partition.value());
+    for (const WantedPartition& partition : context.partitions)
+      result.push_back(partition.key.partition.value());
     return result;
   }
   int32_t open(std::vector<WantedPartition> partitions) {

@@ -15,7 +15,8 @@ TEST(TopicNames, KafkasRulesHold) {
   }
   EXPECT_EQ(topic_name_problem(std::string(249, 'a')), std::nullopt);
   EXPECT_NE(topic_name_problem(std::string(250, 'a')), std::nullopt);
-  for (const char* bad : {"", ".", "..", "bad name!", "a/b", "a:b", "p%20q", "\xc3\xbcn\xc3\xaf", "a\nb", "a b"}) {
+  for (const char* bad :
+       {"", ".", "..", "bad name!", "a/b", "a:b", "p%20q", "\xc3\xbcn\xc3\xaf", "a\nb", "a b"}) {
     EXPECT_NE(topic_name_problem(bad), std::nullopt) << bad;
   }
   EXPECT_NE(topic_name_problem(std::string_view("a\0b", 3)), std::nullopt);
@@ -60,20 +61,21 @@ TEST(TopicConfigs, UnknownNamesAndBadValuesAreNamed) {
     const char* name;
     const char* value;
   };
-  for (Case bad : {Case{"retention.ms", "-2"}, Case{"retention.ms", ""}, Case{"retention.ms", "1.5"},
-                   Case{"retention.ms", "99999999999999999999"}, Case{"max.message.bytes", "-1"},
-                   Case{"max.message.bytes", "2147483648"}, Case{"segment.bytes", "13"},
-                   Case{"cleanup.policy", "shred"}, Case{"cleanup.policy", ""}, Case{"cleanup.policy", "compact,x"},
-                   Case{"compression.type", "brotli"}, Case{"message.timestamp.type", "logappendtime"},
-                   Case{"min.cleanable.dirty.ratio", "1.1"}, Case{"min.cleanable.dirty.ratio", "nan"},
-                   Case{"preallocate", "yes"}, Case{"min.insync.replicas", "0"},
-                   Case{"leader.replication.throttled.replicas", "1-2"}}) {
+  for (Case bad :
+       {Case{"retention.ms", "-2"}, Case{"retention.ms", ""}, Case{"retention.ms", "1.5"},
+        Case{"retention.ms", "99999999999999999999"}, Case{"max.message.bytes", "-1"},
+        Case{"max.message.bytes", "2147483648"}, Case{"segment.bytes", "13"}, Case{"cleanup.policy", "shred"},
+        Case{"cleanup.policy", ""}, Case{"cleanup.policy", "compact,x"}, Case{"compression.type", "brotli"},
+        Case{"message.timestamp.type", "logappendtime"}, Case{"min.cleanable.dirty.ratio", "1.1"},
+        Case{"min.cleanable.dirty.ratio", "nan"}, Case{"preallocate", "yes"},
+        Case{"min.insync.replicas", "0"}, Case{"leader.replication.throttled.replicas", "1-2"}}) {
     EXPECT_NE(topic_config_problem(bad.name, bad.value), std::nullopt) << bad.name << "=" << bad.value;
   }
-  for (Case good : {Case{"retention.ms", "-1"}, Case{"retention.bytes", "-5"}, Case{"cleanup.policy", "compact"},
-                    Case{"cleanup.policy", "compact, delete"}, Case{"preallocate", "TRUE"},
-                    Case{"min.cleanable.dirty.ratio", "0.01"}, Case{"leader.replication.throttled.replicas", "*"},
-                    Case{"follower.replication.throttled.replicas", "0:1,1:2"}, Case{"min.insync.replicas", "2"}}) {
+  for (Case good :
+       {Case{"retention.ms", "-1"}, Case{"retention.bytes", "-5"}, Case{"cleanup.policy", "compact"},
+        Case{"cleanup.policy", "compact, delete"}, Case{"preallocate", "TRUE"},
+        Case{"min.cleanable.dirty.ratio", "0.01"}, Case{"leader.replication.throttled.replicas", "*"},
+        Case{"follower.replication.throttled.replicas", "0:1,1:2"}, Case{"min.insync.replicas", "2"}}) {
     EXPECT_EQ(topic_config_problem(good.name, good.value), std::nullopt) << good.name << "=" << good.value;
   }
 }
