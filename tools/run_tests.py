@@ -230,6 +230,14 @@ def stage_e2e(context):
     return outcomes
 
 
+def stage_lint(context):
+    build("dev")  # headers that the build makes
+    log = log_path("lint")
+    log.unlink(missing_ok=True)
+    code = run_logged([sys.executable, "tools/lint.py", "build/dev"], log, context.environment)
+    return [Outcome("lint", "passed" if code == 0 else "failed", tail(log))]
+
+
 def stages():
     every = MODES
     return [
@@ -238,6 +246,7 @@ def stages():
         Stage("asan", ("normal", "long"), stage_asan),
         Stage("tsan", ("normal", "long"), stage_tsan),
         Stage("fuzz", ("normal", "long"), stage_fuzz),
+        Stage("lint", ("long",), stage_lint),
     ]
 
 

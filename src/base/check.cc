@@ -6,7 +6,8 @@
 
 namespace varve {
 namespace {
-CheckHook check_hook = nullptr;
+// The one process-wide setting (check.h).
+CheckHook check_hook = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 }  // namespace
 
 void set_check_hook(CheckHook hook) { check_hook = hook; }

@@ -15,7 +15,7 @@ class SliceChain {
  public:
   SliceChain() = default;
   // Not explicit: a slice is the chain of one piece.
-  SliceChain(Slice slice) : first_(std::move(slice)) {}
+  SliceChain(Slice slice) : first_(std::move(slice)) {}  // NOLINT(google-explicit-constructor)
 
   void append(Slice slice);
 

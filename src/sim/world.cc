@@ -9,6 +9,7 @@ namespace varve::sim {
 namespace {
 
 // The innermost world of this thread, for the CHECK hook alone, which has no other way to learn the seed.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local const World* checked_world = nullptr;
 
 void print_seed(std::string_view) {
