@@ -414,6 +414,12 @@ void SimFileSystem::cut_power_after(uint64_t calls, std::function<void()> on_cut
   on_cut_ = std::move(on_cut);
 }
 
+void SimFileSystem::cancel_power_cut() {
+  Lock guard(mutex_);
+  power_off_at_.reset();
+  on_cut_ = nullptr;
+}
+
 bool SimFileSystem::is_power_off() const {
   Lock guard(mutex_);
   return is_power_off_;

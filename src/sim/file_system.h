@@ -49,6 +49,7 @@ class SimFileSystem final : public runtime::FileSystem {
   // is off: the call itself may have its effect or not, it and all later ones fail with kIo, until cut_power() is
   // called. `on_cut`, if given, is called once, inside the last call, and must not call back.
   void cut_power_after(uint64_t calls, std::function<void()> on_cut = nullptr);
+  void cancel_power_cut();
   bool is_power_off() const;
   // Changing calls made so far: what to choose the argument above from.
   uint64_t changing_calls() const;

@@ -91,6 +91,7 @@ void Node::resume() {
 
 void Node::crash(CrashKind kind) {
   CHECK(is_up());
+  if (disk_.is_power_off()) kind = CrashKind::kPowerCut;  // it has failed already
   world_.trace("{} {}", host(), kind == CrashKind::kKilled ? "is killed" : "loses power");
   world_.happened(kind == CrashKind::kKilled ? "node.killed" : "node.power_cut");
   is_paused_ = false;
@@ -106,7 +107,9 @@ void Node::crash(CrashKind kind) {
 void Node::cut_power_after(uint64_t disk_calls, std::function<void()> then) {
   disk_.cut_power_after(disk_calls, [this, then = std::move(then)] {
     process_->refuse_jobs();
-    world_.after(0ns, then);
+    world_.after(0ns, [process = process_, then] {
+      if (process->is_alive()) then();
+    });
   });
 }
 
