@@ -54,9 +54,12 @@ TEST_F(Commit, JoinsRunsThatFollowEachOtherInOneObject) {
                   {.partition = partitions[0], .records = 2, .bytes = 20, .max_timestamp = 4}});
   auto runs = runs_of(partitions[0]);
   ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].max_timestamp, 9);
+  commit(broker, {{.partition = partitions[1], .max_timestamp = 4},
+                  {.partition = partitions[1], .max_timestamp = 9}});
+  EXPECT_EQ(runs_of(partitions[1]).at(0).max_timestamp, 9);
   EXPECT_EQ(runs[0].records, 7u);
   EXPECT_EQ(runs[0].bytes, 70u);
-  EXPECT_EQ(runs[0].max_timestamp, 9);
 }
 
 TEST_F(Commit, DoesNotJoinRunsOfDifferentFlagsObjectsOrPlaces) {

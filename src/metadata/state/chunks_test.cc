@@ -128,6 +128,36 @@ TEST_F(LongPartition, HistoryKeepsItsBytesWhileThePartitionGrows) {
   EXPECT_EQ(kept, 2u);
 }
 
+TEST_F(LongPartition, ARaisedLogStartIsSeenByTheHash) {
+  commit_runs(1000);
+  state.hash();
+  for (int64_t log_start : {1, 500, 1500, 3000}) {
+    propose(broker, SetLogStart{partition, Offset(log_start)});
+    EXPECT_EQ(state.hash(), hash_from_scratch(state)) << log_start;
+  }
+}
+
+TEST_F(LongPartition, ANameThatMovesToAnotherBlockIsSeenByTheHash) {
+  create_topic(broker, "moves");
+  propose(broker, DeleteTopic{state.find_topic("moves")->id});
+  create_topic(broker, "fills", 2000);
+  state.hash();
+  create_topic(broker, "moves");
+  EXPECT_EQ(state.hash(), hash_from_scratch(state));
+  EXPECT_EQ(State::from_chunks(state.to_chunks())->find_topic("moves")->life, 2u);
+}
+
+TEST_F(LongPartition, ExpiredProducersAreSeenByTheHash) {
+  commit_batches(broker, partition, {batch(1, 0, 0)});
+  propose(broker, SetLimits{.producer_expiry_ms = 0});
+  state.hash();
+  time = time.plus(10);
+  propose(broker, Beat{});
+  EXPECT_EQ(propose(broker, ExpireProducers{state.log_time()}).verdict, CommandVerdict::kDone);
+  EXPECT_EQ(state.next_sequence(partition, ProducerId(1), ProducerEpoch(0)), std::nullopt);
+  EXPECT_EQ(state.hash(), hash_from_scratch(state));
+}
+
 TEST_F(LongPartition, ADeletedTopicLeavesNoHistory) {
   commit_runs(2000);
   size_t chunks = state.to_chunks().size();

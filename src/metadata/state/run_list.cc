@@ -30,11 +30,6 @@ StoredRun CompactRun::unpack() const {
   return run;
 }
 
-void RunPage::find_max_timestamp() {
-  max_timestamp = INT64_MIN;
-  for (const CompactRun& run : runs) max_timestamp = std::max(max_timestamp, run.max_timestamp);
-}
-
 std::span<const CompactRun> RunList::span(size_t index) const {
   if (pages_ && index < pages_->size()) return (*pages_)[index].runs;
   return tail_;
@@ -69,7 +64,9 @@ void RunList::seal_tail(uint64_t page_number) {
 }
 
 void RunList::restore_page(RunPage page) {
-  page.find_max_timestamp();
+  page.max_timestamp = INT64_MIN;
+  for (const CompactRun& run : page.runs)
+    page.max_timestamp = std::max(page.max_timestamp, run.max_timestamp);
   if (!pages_) pages_ = std::make_unique<Pages>();
   pages_->push_back(std::move(page));
 }

@@ -37,10 +37,8 @@ static_assert(sizeof(CompactRun) == 40);
 // order of sealing, which places it in a history chunk.
 struct RunPage {
   uint64_t number = 0;
-  int64_t max_timestamp = 0;
+  int64_t max_timestamp = 0;  // when it was sealed or restored: an upper bound
   std::vector<CompactRun> runs;
-
-  void find_max_timestamp();
 };
 
 // Looked up by binary search, first over pages, then in one. A span is a page, or, as the last one, the tail.
@@ -94,10 +92,7 @@ void RunList::remove_below(int64_t offset, OnRun removed, OnPage page_changed) {
     for (RunPage& page : *pages_) {
       if (cut(page.runs) == 0) break;
       page_changed(page.number, page.runs.empty());
-      if (!page.runs.empty()) {
-        page.find_max_timestamp();
-        break;
-      }
+      if (!page.runs.empty()) break;
       ++gone;
     }
     pages_->erase(pages_->begin(), pages_->begin() + static_cast<ptrdiff_t>(gone));
