@@ -180,7 +180,8 @@ class ChunkDecoder {
     for (size_t i = 0; i < topics && in_.ok(); ++i) topic();
     uint64_t next_page = in_.unsigned_varint();
     size_t alive = in_.count(7);
-    require(topics + alive > 0 && alive <= kPartitionsPerBlock && (alive > 0 || next_page == 0));
+    require(key_.second == 0 && topics + alive > 0 && alive <= kPartitionsPerBlock &&
+            (alive > 0 || next_page == 0));
     uint64_t place = 0;
     for (size_t i = 0; i < alive && in_.ok(); ++i) {
       uint64_t at = in_.unsigned_varint();

@@ -1,8 +1,6 @@
 // For tests: a State driven through the bytes of entries, by brokers that count their own sequences.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <string>
 #include <vector>
@@ -32,7 +30,7 @@ class StateDriver {
   Incarnation register_broker(int32_t id, uint32_t highest_level = 1) {
     Nonce nonce(++nonces_);
     ApplyOutcome outcome = apply(registration(id, nonce, highest_level));
-    EXPECT_EQ(outcome.verdict, EntryVerdict::kApplied);
+    CHECK(outcome.verdict == EntryVerdict::kApplied);
     Incarnation incarnation = outcome.commands.at(0).incarnation;
     brokers_[incarnation] = {nonce, EntrySequence(1)};
     return incarnation;
@@ -81,14 +79,14 @@ class StateDriver {
   // One command in one entry, which must be taken.
   CommandOutcome propose(Incarnation sender, Command command) {
     ApplyOutcome outcome = apply(entry_of(sender, {std::move(command)}));
-    EXPECT_EQ(outcome.verdict, EntryVerdict::kApplied);
-    return outcome.commands.empty() ? CommandOutcome{} : outcome.commands[0];
+    CHECK(outcome.verdict == EntryVerdict::kApplied, "verdict {}", static_cast<int>(outcome.verdict));
+    return outcome.commands.at(0);
   }
 
   // Makes a topic and gives its partitions.
   std::vector<PartitionHandle> create_topic(Incarnation sender, std::string name, uint32_t partitions = 1) {
     CreateTopic command{.id = topic_id(++topics_), .name = std::move(name), .partitions = partitions};
-    EXPECT_EQ(propose(sender, command).verdict, CommandVerdict::kDone);
+    CHECK(propose(sender, command).verdict == CommandVerdict::kDone);
     return state.find_topic(command.id)->partitions;
   }
   static Uuid topic_id(uint8_t number) {
