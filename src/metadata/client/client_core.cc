@@ -9,7 +9,9 @@ constexpr size_t kBeatHashesKept = 256;
 }  // namespace
 
 ClientCore::ClientCore(BrokerId broker, PlantedBugs bugs)
-    : broker_(broker), bugs_(bugs), state_(bugs), proposer_(bugs) {}
+    : broker_(broker), bugs_(bugs), state_(bugs), proposer_(bugs) {
+  state_.set_local_broker(broker_);
+}
 
 void ClientCore::apply(const std::vector<LogEntry>& entries) {
   for (const LogEntry& entry : entries) {
@@ -121,6 +123,7 @@ void ClientCore::compare_hashes() {
 void ClientCore::reload(State state) {
   if (state.position() <= state_.position()) return;
   state_ = std::move(state);
+  state_.set_local_broker(broker_);
   bytes_since_snapshot_ = 0;
   newest_snapshot_ = state_.position();
   hash_at_beat_.clear();

@@ -9,21 +9,24 @@ namespace varve::metadata {
 ApplyOutcome Applier::apply(LogPosition position, ByteView bytes) {
   CHECK(position > state_.position, "position {} after {}", position, state_.position);
   state_.position = position;
-  outcome_.verdict = EntryVerdict::kMalformed;
-  if (auto header = decode_entry_header(bytes)) {
-    outcome_.nonce = header->nonce;
-    outcome_.sequence = header->sequence;
-    if (header->level > state_.feature_level) {
-      outcome_.verdict = EntryVerdict::kAboveFeatureLevel;
-    } else if (auto entry = decode_entry(bytes); entry && entry->shard == 0) {
-      outcome_.verdict = take(*entry);
-    }
-  }
+  outcome_.verdict = judge_bytes(bytes);
   state_.refusals.count(outcome_.verdict);
   auto& changed = outcome_.changed_partitions;
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   return std::move(outcome_);
+}
+
+EntryVerdict Applier::judge_bytes(ByteView bytes) {
+  auto entry = decode_entry(bytes);
+  bool is_whole = entry.has_value();
+  // Above the level in state an entry is a no-op whether this binary knows its grammar or not.
+  if (!is_whole) entry = decode_entry_header(bytes);
+  if (!entry) return EntryVerdict::kMalformed;
+  outcome_.nonce = entry->nonce;
+  outcome_.sequence = entry->sequence;
+  if (entry->level > state_.feature_level) return EntryVerdict::kAboveFeatureLevel;
+  return is_whole && entry->shard == 0 ? take(*entry) : EntryVerdict::kMalformed;
 }
 
 EntryVerdict Applier::take(const Entry& entry) {

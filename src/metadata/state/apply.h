@@ -13,6 +13,7 @@ class Applier {
   ApplyOutcome apply(LogPosition position, ByteView bytes);
 
  private:
+  EntryVerdict judge_bytes(ByteView bytes);
   EntryVerdict judge_header(const Entry& entry) const;
   EntryVerdict take(const Entry& entry);
   EntryVerdict register_broker(const Entry& entry);
