@@ -84,7 +84,8 @@ class TestSocket {
   // Whether the other side closes, without a byte before.
   bool is_closed() {
     uint8_t byte;
-    return ::recv(socket_, &byte, 1, 0) <= 0 && errno != EAGAIN;
+    ssize_t got = ::recv(socket_, &byte, 1, 0);
+    return got == 0 || (got < 0 && errno != EAGAIN);
   }
   void close_sending() { ::shutdown(socket_, SHUT_WR); }
 
