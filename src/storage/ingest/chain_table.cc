@@ -18,6 +18,13 @@ uint32_t distance(Sequence from, Sequence sequence) {
 }
 constexpr uint32_t kBehindFrom = 1u << 30;
 
+// nullopt: the producer is unknown, so it has to start at 0.
+SequencePlace place_after(std::optional<Sequence> expected, const AppendBatch& batch) {
+  uint32_t apart = distance(expected.value_or(Sequence(0)), batch.first_sequence);
+  if (apart == 0) return SequencePlace::kNext;
+  return apart < kBehindFrom || !expected ? SequencePlace::kAhead : SequencePlace::kBehind;
+}
+
 bool comes_before(const AppendBatch& a, const AppendBatch& b) {
   if (a.producer_epoch != b.producer_epoch) return a.producer_epoch < b.producer_epoch;
   uint32_t apart = distance(a.first_sequence, b.first_sequence);
@@ -49,19 +56,14 @@ void ChainTable::close_one(Chain& chain) {
 }
 
 SequencePlace ChainTable::place(const Chain& chain, const AppendBatch& batch) const {
-  std::optional<Sequence> expected;
-  if (!chain.expected) {
-    expected = next_sequence_(batch.partition, batch.producer_id, batch.producer_epoch);
-  } else if (batch.producer_epoch == chain.expected->epoch) {
-    expected = chain.expected->sequence;
-  } else if (batch.producer_epoch < chain.expected->epoch) {
-    return SequencePlace::kBehind;
+  const auto& expected = chain.expected;
+  if (expected && batch.producer_epoch < expected->epoch) return SequencePlace::kBehind;
+  if (expected && batch.producer_epoch == expected->epoch) {
+    SequencePlace here = place_after(expected->sequence, batch);
+    if (here != SequencePlace::kAhead) return here;
   }
-  // Unknown here, or a new epoch: it has to start at 0.
-  if (!expected) return batch.first_sequence == Sequence(0) ? SequencePlace::kNext : SequencePlace::kAhead;
-  uint32_t apart = distance(*expected, batch.first_sequence);
-  if (apart == 0) return SequencePlace::kNext;
-  return apart < kBehindFrom ? SequencePlace::kAhead : SequencePlace::kBehind;
+  // What seems to be missing may have been stored through another broker.
+  return place_after(next_sequence_(batch.partition, batch.producer_id, batch.producer_epoch), batch);
 }
 
 void ChainTable::let_through(Chain& chain, const AppendBatch& batch, SequencePlace place) {

@@ -61,6 +61,21 @@ TEST_F(IngestBufferTest, a_held_batch_goes_on_when_another_broker_has_stored_its
   EXPECT_THAT(start_upload().runs, SizeIs(1));
 }
 
+TEST_F(IngestBufferTest, a_chain_with_batches_open_here_goes_on_when_another_broker_has_stored_what_follows_them) {
+  make();
+  size_t first = submit({{kP0, 7, 0}});
+  succeed(start_upload());
+  size_t third = submit({{kP0, 7, 2}});
+  accept_all();
+  EXPECT_EQ(verdict(first), AppendVerdict::kAccepted);
+  // 1 went through another broker.
+  next_sequences_[{kP0, ProducerId(7)}] = Sequence(2);
+  buffer_->partition_changed(kP0, now_);
+  succeed(start_upload());
+  accept_all();
+  EXPECT_EQ(verdict(third), AppendVerdict::kAccepted);
+}
+
 TEST_F(IngestBufferTest, a_gap_is_held_a_second_and_then_proposed_as_it_is) {
   make();
   size_t gap = submit({{kP0, 7, 6}});

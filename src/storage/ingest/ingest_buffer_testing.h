@@ -49,9 +49,11 @@ class IngestBufferTest : public testing::Test {
     buffer_ = std::make_unique<IngestBuffer>(
         config,
         StateQueries{
-            [this](PartitionHandle partition, ProducerId producer, ProducerEpoch) -> std::optional<Sequence> {
+            [this](PartitionHandle partition, ProducerId producer,
+                   ProducerEpoch epoch) -> std::optional<Sequence> {
               auto found = next_sequences_.find({partition, producer});
               if (found == next_sequences_.end()) return std::nullopt;
+              if (epoch > newest_epoch_) return Sequence(0);
               return found->second;
             },
             [](PartitionHandle) { return Offset(1'000'000); }},
@@ -139,6 +141,7 @@ class IngestBufferTest : public testing::Test {
   MetricRegistry registry_;
   IngestMetrics metrics_{registry_};
   std::map<std::pair<PartitionHandle, ProducerId>, Sequence> next_sequences_;
+  ProducerEpoch newest_epoch_{1};  // that cluster state knows
   std::unique_ptr<IngestBuffer> buffer_;
   std::vector<std::optional<AppendResults>> answers_;
 };
