@@ -10,43 +10,73 @@ std::string identity_text(const LogIdentity& identity) {
   return fmt::format("varve log identity 1\n{}\n{}\n", to_hex(identity.id.bytes), identity.generation);
 }
 
+namespace {
+
+enum class Holder : uint8_t { kNobody, kThisLog, kAnotherLog };
+
+// Who holds the namespace. It is accused of being another's only when two reads agree.
+runtime::Task<Result<Holder, StartError>> find_holder(object_store::ObjectStore& store, std::string key,
+                                                      std::string text) {
+  std::string before;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto found = co_await store.get(key, std::nullopt);
+    if (!found && found.error().code == StoreErrc::kNotFound) co_return Holder::kNobody;
+    if (!found)
+      co_return fail(StartErrc::kStore, fmt::format("cannot read {}: {}", key, found.error().message));
+    std::string stored(as_text(found->view()));
+    if (stored == text) co_return Holder::kThisLog;
+    if (attempt > 0 && stored == before) co_return Holder::kAnotherLog;
+    before = std::move(stored);
+  }
+  co_return fail(StartErrc::kStore, fmt::format("two reads of {} differ", key));
+}
+
+// An empty log beside objects: they are somebody else's, unless another broker of this log has claimed the namespace
+// since we looked.
+runtime::Task<Result<void, StartError>> check_unclaimed(object_store::ObjectStore& store, std::string prefix,
+                                                        std::string key, std::string text) {
+  auto page = co_await store.list(prefix + "/", "", 1);
+  if (!page)
+    co_return fail(StartErrc::kStore, fmt::format("cannot list '{}/': {}", prefix, page.error().message));
+  if (page->objects.empty()) co_return Result<void, StartError>{};
+  auto holder = co_await find_holder(store, key, text);
+  if (!holder) co_return pass_error(holder);
+  if (*holder == Holder::kThisLog) co_return Result<void, StartError>{};
+  co_return fail(
+      StartErrc::kForeignBucket,
+      fmt::format("the metadata log is empty but the namespace '{}' holds objects (the first is {}). "
+                  "Use another namespace, 'varve adopt' for a KafScale bucket, or 'varve restore' "
+                  "if this namespace is varve's and its log was lost",
+                  prefix, page->objects.front().key));
+}
+
+}  // namespace
+
 runtime::Task<Result<void, StartError>> claim_namespace(object_store::ObjectStore& store, std::string prefix,
                                                         LogIdentity identity, bool log_is_new) {
   std::string key = identity_key(prefix);
   std::string text = identity_text(identity);
-  auto found = co_await store.get(key, std::nullopt);
-  if (!found && found.error().code != StoreErrc::kNotFound) {
-    co_return fail(StartErrc::kStore, fmt::format("cannot read {}: {}", key, found.error().message));
-  }
-  if (found && as_text(found->view()) != text) {
+  auto holder = co_await find_holder(store, key, text);
+  if (!holder) co_return pass_error(holder);
+  if (*holder == Holder::kAnotherLog) {
     co_return fail(
         StartErrc::kForeignBucket,
         fmt::format("the namespace '{}' belongs to another metadata log ({} is not this log's). Point "
                     "the broker at that log, at another namespace, or use 'varve restore'",
                     prefix, key));
   }
-  if (!found && log_is_new) {
-    auto page = co_await store.list(prefix + "/", "", 1);
-    if (!page)
-      co_return fail(StartErrc::kStore, fmt::format("cannot list '{}/': {}", prefix, page.error().message));
-    if (!page->objects.empty()) {
-      co_return fail(
-          StartErrc::kForeignBucket,
-          fmt::format("the metadata log is empty but the namespace '{}' holds objects (the first is {}). "
-                      "Use another namespace, 'varve adopt' for a KafScale bucket, or 'varve restore' "
-                      "if this namespace is varve's and its log was lost",
-                      prefix, page->objects.front().key));
-    }
+  if (*holder == Holder::kNobody && log_is_new) {
+    auto checked = co_await check_unclaimed(store, prefix, key, text);
+    if (!checked) co_return checked;
   }
   // A second conditional put of the same bytes must be refused. A retried put may report the refusal of its own
   // first try as success, so one success more than that is needed to accuse the store.
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto put = co_await store.put_if_absent(key, {Slice::take({text.begin(), text.end()})});
     if (!put && put.error().code == StoreErrc::kPreconditionFailed) {
-      auto stored = co_await store.get(key, std::nullopt);
-      if (!stored)
-        co_return fail(StartErrc::kStore, fmt::format("cannot read {}: {}", key, stored.error().message));
-      if (as_text(stored->view()) == text) co_return Result<void, StartError>{};
+      auto winner = co_await find_holder(store, key, text);
+      if (!winner) co_return pass_error(winner);
+      if (*winner == Holder::kThisLog) co_return Result<void, StartError>{};
       co_return fail(StartErrc::kForeignBucket,
                      fmt::format("another metadata log claimed the namespace '{}' just now", prefix));
     }
