@@ -8,6 +8,7 @@
 
 #include "sim/planted_bug_names.h"
 #include "sim/runner.h"
+#include "sim/settings.h"
 
 namespace varve::sim {
 namespace {
@@ -16,7 +17,7 @@ void print_usage() {
   fmt::print(
       "varve_sim [--scenario NAME] [--seeds N] [--from N] [--seconds N] [--planted NAME] [--coverage]\n"
       "varve_sim [--scenario NAME] --seed N [--trace]\n\n"
-      "  --seeds N      how many seeds to run (100)\n"
+      "  --seeds N      how many seeds to run (VARVE_SIM_SEEDS, or 20)\n"
       "  --from N       the first of them (1)\n"
       "  --seconds N    stop after so much processor time\n"
       "  --seed N       run this one\n"
@@ -51,6 +52,7 @@ struct CommandLine {
 
 std::optional<CommandLine> parse(int count, char** words) {
   CommandLine line;
+  line.options.seeds = seeds_wanted(line.options.seeds);
   for (int i = 1; i < count; ++i) {
     std::string_view flag = words[i];
     if (flag == "--trace") {

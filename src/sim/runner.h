@@ -12,7 +12,7 @@ namespace varve::sim {
 
 struct RunnerOptions {
   uint64_t first_seed = 1;
-  uint64_t seeds = 100;
+  uint64_t seeds = 20;
   // Stop after so much processor time, whatever `seeds` says; 0: no limit.
   double seconds = 0;
   // The name of a planted bug, which the seeds must find; "": none, and no seed may fail.

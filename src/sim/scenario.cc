@@ -1,9 +1,5 @@
 #include "sim/scenario.h"
 
-#include <array>
-
-#include "sim/toy_scenario.h"
-
 namespace varve::sim {
 namespace {
 
@@ -33,13 +29,6 @@ Outcome make_outcome(const World& world, const Findings& findings, RunEnd end) {
                                                   : "too much time has passed, and not all is done";
   }
   return outcome;
-}
-
-std::span<const Scenario> all_scenarios() {
-  static constexpr std::array kScenarios = {
-      Scenario{"toy", "three nodes claim keys by conditional puts, over every seam", run_toy, kToyExpected},
-  };
-  return kScenarios;
 }
 
 }  // namespace varve::sim

@@ -46,6 +46,11 @@ ALLOWED = {
     "apps": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/"],
     "sim": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",
             "apps/", "sim/"],
+    "sim/checkers": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "sim"],
+    "sim/workload": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "broker/", "sim",
+                     "sim/checkers"],
+    "sim/scenarios": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "broker/", "sim",
+                      "sim/checkers", "sim/workload"],
 }
 TOP_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED})
 

@@ -61,7 +61,8 @@ TEST_F(IngestBufferTest, a_held_batch_goes_on_when_another_broker_has_stored_its
   EXPECT_THAT(start_upload().runs, SizeIs(1));
 }
 
-TEST_F(IngestBufferTest, a_chain_with_batches_open_here_goes_on_when_another_broker_has_stored_what_follows_them) {
+TEST_F(IngestBufferTest,
+       a_chain_with_batches_open_here_goes_on_when_another_broker_has_stored_what_follows_them) {
   make();
   size_t first = submit({{kP0, 7, 0}});
   succeed(start_upload());

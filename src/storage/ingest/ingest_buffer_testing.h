@@ -48,15 +48,14 @@ class IngestBufferTest : public testing::Test {
     config_ = config;
     buffer_ = std::make_unique<IngestBuffer>(
         config,
-        StateQueries{
-            [this](PartitionHandle partition, ProducerId producer,
-                   ProducerEpoch epoch) -> std::optional<Sequence> {
-              auto found = next_sequences_.find({partition, producer});
-              if (found == next_sequences_.end()) return std::nullopt;
-              if (epoch > newest_epoch_) return Sequence(0);
-              return found->second;
-            },
-            [](PartitionHandle) { return Offset(1'000'000); }},
+        StateQueries{[this](PartitionHandle partition, ProducerId producer,
+                            ProducerEpoch epoch) -> std::optional<Sequence> {
+                       auto found = next_sequences_.find({partition, producer});
+                       if (found == next_sequences_.end()) return std::nullopt;
+                       if (epoch > newest_epoch_) return Sequence(0);
+                       return found->second;
+                     },
+                     [](PartitionHandle) { return Offset(1'000'000); }},
         metrics_, bugs);
   }
 

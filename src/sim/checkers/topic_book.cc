@@ -1,0 +1,68 @@
+#include "sim/checkers/topic_book.h"
+
+namespace varve::sim {
+
+TopicLife& TopicBook::told_of(const std::string& name, Uuid id, uint32_t partitions) {
+  auto [at, is_new] = lives_.try_emplace(id);
+  TopicLife& life = at->second;
+  if (!is_new) {
+    findings_.require(life.name == name && life.partitions == partitions,
+                      "topic {} was '{}' with {} partitions and is '{}' with {}", id.to_string(), life.name,
+                      life.partitions, name, partitions);
+    return life;
+  }
+  const TopicLife* before = find_certain(name);
+  findings_.require(before == nullptr, "topic '{}' is {} though nobody deleted {}", name, id.to_string(),
+                    before == nullptr ? std::string() : before->id.to_string());
+  life.id = id;
+  life.name = name;
+  life.partitions = partitions;
+  life.known_since = world_.now();
+  return life;
+}
+
+void TopicBook::ask_deletion(Uuid id) {
+  TopicLife& life = lives_.at(id);
+  if (life.is_certain()) life.deletion_asked = world_.now();
+}
+
+void TopicBook::deleted(Uuid id) {
+  lives_.at(id).is_deleted = true;
+  deleted_at_.emplace(id, world_.now());
+}
+
+void TopicBook::called_absent(const std::string& name, MonotonicTime asked_at, const std::string& who) {
+  const TopicLife* life = find_certain(name);
+  bool is_wrong = life != nullptr && life->known_since < asked_at;
+  findings_.require(!is_wrong, "{} does not know topic '{}', which has existed since {} ms", who, name,
+                    is_wrong ? life->known_since.since_zero() / 1ms : 0);
+}
+
+void TopicBook::called_absent(Uuid id, MonotonicTime asked_at, const std::string& who) {
+  const TopicLife* life = find(id);
+  bool is_wrong = life != nullptr && life->is_certain() && life->known_since < asked_at;
+  findings_.require(!is_wrong, "{} does not know topic {} '{}', which has existed since {} ms", who,
+                    id.to_string(), is_wrong ? life->name : "",
+                    is_wrong ? life->known_since.since_zero() / 1ms : 0);
+}
+
+void TopicBook::called_present(Uuid id, MonotonicTime asked_at, const std::string& who) {
+  auto deleted = deleted_at_.find(id);
+  bool is_wrong = deleted != deleted_at_.end() && deleted->second < asked_at;
+  findings_.require(!is_wrong, "{} tells of topic {}, whose deletion was acknowledged before", who,
+                    id.to_string());
+}
+
+TopicLife* TopicBook::find(Uuid id) {
+  auto found = lives_.find(id);
+  return found == lives_.end() ? nullptr : &found->second;
+}
+
+TopicLife* TopicBook::find_certain(const std::string& name) {
+  for (auto& [id, life] : lives_) {
+    if (life.name == name && life.is_certain()) return &life;
+  }
+  return nullptr;
+}
+
+}  // namespace varve::sim

@@ -1,0 +1,61 @@
+// TopicBook: what is known for sure about topics, whatever a broker says.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "sim/scenario.h"
+#include "sim/world.h"
+
+namespace varve::sim {
+
+// One life of a topic name. It surely exists from the moment when anybody was told of it until somebody asks for its
+// deletion.
+struct TopicLife {
+  Uuid id;
+  std::string name;
+  uint32_t partitions = 0;
+  bool stamps_append_time = false;
+  MonotonicTime known_since;
+  MonotonicTime deletion_asked = MonotonicTime::never();
+  bool is_deleted = false;   // acknowledged
+  bool starts_move = false;  // somebody raises log starts of its partitions
+
+  bool is_certain() const { return deletion_asked == MonotonicTime::never(); }
+};
+
+// Life: for one run; belongs to the checkers, written by everything that talks to brokers.
+class TopicBook {
+ public:
+  TopicBook(const World& world, Findings& findings) : world_(world), findings_(findings) {}
+
+  // A broker told of the topic. A second topic of a name whose first surely exists is a finding.
+  TopicLife& told_of(const std::string& name, Uuid id, uint32_t partitions);
+  void ask_deletion(Uuid id);
+  // The deletion was acknowledged: whoever asks later must not be told of it.
+  void deleted(Uuid id);
+
+  // A broker said that there is no such topic, to a request sent at `asked_at`.
+  void called_absent(const std::string& name, MonotonicTime asked_at, const std::string& who);
+  void called_absent(Uuid id, MonotonicTime asked_at, const std::string& who);
+  // A broker gave an answer that only an existing topic has.
+  void called_present(Uuid id, MonotonicTime asked_at, const std::string& who);
+
+  // nullptr: nobody was told.
+  TopicLife* find(Uuid id);
+  // The newest life of that name which nobody asked to delete.
+  TopicLife* find_certain(const std::string& name);
+  const std::map<Uuid, TopicLife>& lives() const { return lives_; }
+
+ private:
+  const World& world_;
+  Findings& findings_;
+  std::map<Uuid, TopicLife> lives_;
+  std::map<Uuid, MonotonicTime> deleted_at_;
+};
+
+}  // namespace varve::sim

@@ -1,0 +1,18 @@
+#include <array>
+
+#include "sim/scenario.h"
+#include "sim/scenarios/brokers_scenario.h"
+#include "sim/toy_scenario.h"
+
+namespace varve::sim {
+
+std::span<const Scenario> all_scenarios() {
+  static constexpr std::array kScenarios = {
+      Scenario{"brokers", "three brokers with producers and consumers, under every fault", run_brokers,
+               kBrokersExpected},
+      Scenario{"toy", "three nodes claim keys by conditional puts, over every seam", run_toy, kToyExpected},
+  };
+  return kScenarios;
+}
+
+}  // namespace varve::sim

@@ -1,0 +1,63 @@
+#include "sim/workload/kafka_client.h"
+
+#include "protocol/messages/metadata.h"
+
+namespace varve::sim {
+
+using protocol::ErrorCode;
+using runtime::Task;
+
+namespace {
+
+// Metadata answers with topic ids from this version on.
+constexpr int16_t kFirstVersionWithIds = 10;
+
+}  // namespace
+
+KafkaClient::KafkaClient(WorkloadContext& context, Process& process, std::string name)
+    : context_(context), process_(process), name_(std::move(name)), random_(context.world.random().fork()) {}
+
+const std::string& KafkaClient::other_host(const std::string& host) {
+  while (context_.hosts.size() > 1) {
+    const std::string& other = any_host();
+    if (other != host) return other;
+  }
+  return context_.hosts.front();
+}
+
+Task<std::shared_ptr<KafkaConnection>> KafkaClient::connect(std::string host) {
+  auto found = connections_.find(host);
+  if (found != connections_.end() && !found->second->is_closed()) co_return found->second;
+  connections_.erase(host);
+  auto stream = co_await process_.network().connect({host, kKafkaPort}, now() + kConnectTimeout);
+  if (!stream) co_return nullptr;
+  auto connection = std::make_shared<KafkaConnection>(std::move(*stream), ++context_.connections, name_);
+  connection->start(executor(), scope_);
+  auto [at, is_new] = connections_.insert_or_assign(host, connection);
+  co_return at->second;
+}
+
+Task<std::optional<KnownTopic>> KafkaClient::find_topic(std::string host, std::string topic) {
+  MonotonicTime asked_at = now();
+  protocol::MetadataRequest request;
+  request.topics.emplace();
+  request.topics->emplace_back().name = topic;
+  request.allow_auto_topic_creation = false;
+  int16_t version = draw_version<protocol::MetadataRequest>(kFirstVersionWithIds);
+  auto response = co_await ask(host, std::move(request), version);
+  if (!response || response->topics.empty()) co_return std::nullopt;
+  const auto& row = response->topics.front();
+  if (row.error_code == ErrorCode::kUnknownTopicOrPartition) {
+    context_.topics.called_absent(topic, asked_at, who(host, *this));
+    co_return std::nullopt;
+  }
+  if (row.error_code != ErrorCode::kNone) co_return std::nullopt;
+  context_.topics.told_of(topic, row.topic_id, static_cast<uint32_t>(row.partitions.size()));
+  co_return KnownTopic{row.topic_id, static_cast<uint32_t>(row.partitions.size())};
+}
+
+std::string who(const std::string& host, const KafkaClient& client) {
+  return fmt::format("{} to {}", host, client.name());
+}
+
+}  // namespace varve::sim
