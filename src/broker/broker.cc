@@ -120,7 +120,7 @@ Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
               storage::FetcherConfig{.key_prefix = impl.settings.key_namespace}, impl.settings.limits,
               impl.logger.component("fetch"), impl.metrics, impl.bugs),
       fetch_sessions(impl.settings.limits, impl.world.runtime.random_seed()),
-      producer_ids(metadata),
+      producer_ids(impl.world.runtime, metadata),
       throughput(impl.settings.throughput_window),
       scratches(impl.world.runtime),
       services{.runtime = impl.world.runtime,

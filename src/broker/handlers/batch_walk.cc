@@ -50,18 +50,17 @@ class ChainCursor {
 
 }  // namespace
 
-BatchSummary summarize_batches(const std::vector<Slice>& pieces) {
-  BatchSummary summary;
+uint64_t count_records(const std::vector<Slice>& pieces) {
+  uint64_t records = 0;
   ChainCursor cursor(pieces);
   std::array<uint8_t, kBatchHeaderBytes> bytes;
   while (cursor.peek(bytes) == bytes.size()) {
     BatchHeader header = BatchHeader::decode(bytes);
     if (header.batch_length < static_cast<int32_t>(kBatchHeaderBytes - kBatchOverheadBytes)) break;
-    summary.records += static_cast<uint64_t>(std::max(header.record_count, 0));
-    summary.has_zstd = summary.has_zstd || header.codec() == Codec::kZstd;
+    records += static_cast<uint64_t>(std::max(header.record_count, 0));
     cursor.skip(kBatchOverheadBytes + static_cast<size_t>(header.batch_length));
   }
-  return summary;
+  return records;
 }
 
 }  // namespace varve::broker

@@ -8,13 +8,8 @@
 
 namespace varve::broker {
 
-struct BatchSummary {
-  uint64_t records = 0;
-  bool has_zstd = false;
-};
-
-// `pieces` joined are whole record batches (magic 2), one after another; a header may be cut anywhere. Reads the
-// headers only.
-BatchSummary summarize_batches(const std::vector<Slice>& pieces);
+// Records in `pieces`, which joined are whole record batches (magic 2), one after another; a header may be cut
+// anywhere. Reads the headers only.
+uint64_t count_records(const std::vector<Slice>& pieces);
 
 }  // namespace varve::broker

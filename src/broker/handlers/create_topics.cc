@@ -121,7 +121,7 @@ Result<NewTopic, TopicProblem> new_topic_of(const Asked& asked, uint32_t partiti
 }
 
 runtime::Task<ResultRow> create_one(Services& services, const Asked& asked, bool validate_only,
-                                    SyncedImage synced) {
+                                    SyncedImage synced, MonotonicTime deadline) {
   const metadata::MetadataImage& image = *synced.image;
   auto refuse = [&asked](TopicProblem problem) { return refused_row(asked, std::move(problem)); };
   auto shape = shape_of(services, image, asked);
@@ -140,7 +140,7 @@ runtime::Task<ResultRow> create_one(Services& services, const Asked& asked, bool
   row.replication_factor = shape->replication_factor;
   fill_configs(services, *topic, row);
   if (validate_only) co_return row;
-  auto created = co_await create_topic(services, std::move(*topic));
+  auto created = co_await create_topic(services, std::move(*topic), deadline);
   if (!created) co_return refuse(std::move(created.error()));
   row.topic_id = *created;
   services.logger.info("topic created", {{"topic", asked.name}, {"partitions", shape->partitions}});
@@ -169,7 +169,8 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
       response.topics.push_back(
           refused_row(asked, {ErrorCode::kInvalidRequest, "the request names this topic more than once"}));
     } else {
-      response.topics.push_back(co_await create_one(services, asked, request.validate_only, synced));
+      response.topics.push_back(
+          co_await create_one(services, asked, request.validate_only, synced, deadline));
       synced.image = services.metadata.image();
     }
   }

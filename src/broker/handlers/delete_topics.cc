@@ -5,6 +5,7 @@
 
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
+#include "broker/handlers/proposing.h"
 #include "broker/handlers/topic_lookup.h"
 
 namespace varve::broker {
@@ -25,7 +26,8 @@ ResultRow row_of(const Asked& asked, ErrorCode code, std::string message) {
   return row;
 }
 
-runtime::Task<ResultRow> delete_one(Services& services, Asked asked, SyncedImage synced) {
+runtime::Task<ResultRow> delete_one(Services& services, Asked asked, SyncedImage synced,
+                                    MonotonicTime deadline) {
   bool by_id = !asked.topic_id.is_zero();
   const metadata::TopicView* topic =
       by_id ? synced.image->find_topic(asked.topic_id) : synced.image->find_topic(asked.name.value_or(""));
@@ -38,10 +40,10 @@ runtime::Task<ResultRow> delete_one(Services& services, Asked asked, SyncedImage
   }
   asked.name = topic->name;
   asked.topic_id = topic->id;
-  metadata::ProposeResult result =
-      co_await services.metadata.propose(metadata::Command(metadata::DeleteTopic{.id = asked.topic_id}));
+  auto result = co_await propose_until(services.runtime, services.metadata,
+                                       metadata::DeleteTopic{.id = asked.topic_id}, deadline);
   if (!result) co_return row_of(asked, error_of(result.error().code), result.error().message);
-  if (result->front().verdict == metadata::CommandVerdict::kUnknownTopic) {
+  if (result->verdict == metadata::CommandVerdict::kUnknownTopic) {
     co_return row_of(asked, by_id ? ErrorCode::kUnknownTopicId : ErrorCode::kUnknownTopicOrPartition,
                      "there is no such topic");
   }
@@ -91,7 +93,7 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
       response.responses.push_back(
           row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once"));
     } else {
-      response.responses.push_back(co_await delete_one(services, asked, synced));
+      response.responses.push_back(co_await delete_one(services, asked, synced, deadline));
     }
   }
   co_return response;

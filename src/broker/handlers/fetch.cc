@@ -16,7 +16,8 @@ using protocol::FetchResponse;
 using PartitionRow = FetchResponse::PartitionData;
 
 constexpr int16_t kFirstVersionById = 13;
-// zstd came with Fetch 10 (KIP-110): older clients cannot read it.
+// zstd came with Fetch 10 (KIP-110). As in Kafka older clients are refused on topics that are configured to hold it;
+// what producers compressed so by themselves is sent to all, and some old clients do read it.
 constexpr int16_t kFirstZstdVersion = 10;
 constexpr int8_t kReadCommitted = 1;
 // Above so many bytes of replies that wait to be sent, further ones are made smaller, down to this.
@@ -67,9 +68,15 @@ PartitionRow error_row(PartitionIndex partition, ErrorCode code) {
   return row;
 }
 
+bool is_zstd_topic(const TopicView& topic) {
+  auto found = topic.configs.find("compression.type");
+  return found != topic.configs.end() && found->second == "zstd";
+}
+
 // The row of a partition that cannot be asked for, or nullopt and the handle.
-std::optional<PartitionRow> early_row(const SyncedImage& synced, const WantedPartition& wanted, bool by_id,
-                                      PartitionHandle& handle) {
+std::optional<PartitionRow> early_row(const SyncedImage& synced, const WantedPartition& wanted,
+                                      int16_t version, PartitionHandle& handle) {
+  bool by_id = version >= kFirstVersionById;
   std::optional<PartitionHandle> found = handle_of(*synced.image, wanted.key, by_id);
   if (!found) {
     ErrorCode code = !synced.is_certain ? kCannotTellPartition : ErrorCode::kUnknownTopicOrPartition;
@@ -80,6 +87,9 @@ std::optional<PartitionRow> early_row(const SyncedImage& synced, const WantedPar
   }
   ErrorCode epoch_error = leader_epoch_error(*synced.image, wanted.leader_epoch);
   if (epoch_error != ErrorCode::kNone) return error_row(wanted.key.partition, epoch_error);
+  if (version < kFirstZstdVersion && is_zstd_topic(*find(*synced.image, wanted.key, by_id))) {
+    return error_row(wanted.key.partition, ErrorCode::kUnsupportedCompressionType);
+  }
   handle = *found;
   return std::nullopt;
 }
@@ -89,11 +99,7 @@ PartitionRow fetched_row(PartitionIndex partition, storage::FetchedPartition fet
   ErrorCode code = fetch_error_of(fetched.error, version, version >= kFirstVersionById);
   PartitionRow row = error_row(partition, code);
   if (fetched.error != storage::FetchErrc::kNone) return row;
-  BatchSummary summary = summarize_batches(fetched.records);
-  if (summary.has_zstd && version < kFirstZstdVersion) {
-    return error_row(partition, ErrorCode::kUnsupportedCompressionType);
-  }
-  records += summary.records;
+  records += count_records(fetched.records);
   row.high_watermark = fetched.high_watermark;
   row.last_stable_offset = fetched.last_stable;
   row.log_start_offset = fetched.log_start;
@@ -145,7 +151,7 @@ runtime::Task<std::vector<PartitionRow>> fetch_rows(Services& services, const Re
   for (size_t i = 0; i < session.partitions.size(); ++i) {
     const WantedPartition& wanted = session.partitions[i];
     PartitionHandle handle;
-    if (auto row = early_row(synced, wanted, session.uses_topic_ids, handle)) {
+    if (auto row = early_row(synced, wanted, context.version, handle)) {
       rows[i] = std::move(*row);
       continue;
     }

@@ -23,7 +23,7 @@ HandlerTask<InitProducerIdResponse> handle_init_producer_id(Services& services, 
     co_return response;
   }
   // Without a transactional id every request gets an id of its own, whatever it had (as Kafka).
-  auto id = co_await services.producer_ids.next();
+  auto id = co_await services.producer_ids.next(services.sync_deadline());
   if (!id) {
     response.error_code = kCannotTellProducer;
     co_return response;

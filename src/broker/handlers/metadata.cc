@@ -85,7 +85,7 @@ runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& service
       errors[*wanted.name] = problem->code;
       continue;
     }
-    auto created = co_await create_topic(services, std::move(topic));
+    auto created = co_await create_topic(services, std::move(topic), services.sync_deadline());
     if (created) {
       services.logger.info("topic created on request", {{"topic", *wanted.name}});
     } else if (created.error().code != ErrorCode::kTopicAlreadyExists) {

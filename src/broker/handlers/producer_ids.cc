@@ -1,12 +1,12 @@
 #include "broker/handlers/producer_ids.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "broker/handlers/proposing.h"
 
 namespace varve::broker {
 
-runtime::Task<Result<ProducerId, metadata::ProposeError>> ProducerIds::next() {
+runtime::Task<Result<ProducerId, metadata::ProposeError>> ProducerIds::next(MonotonicTime deadline) {
   using Next = Result<ProducerId, metadata::ProposeError>;
   while (true) {
     std::optional<runtime::Completion<runtime::Done>> turn;
@@ -27,15 +27,15 @@ runtime::Task<Result<ProducerId, metadata::ProposeError>> ProducerIds::next() {
       co_await turn->wait();
       continue;
     }
-    metadata::ProposeResult result =
-        co_await metadata_.propose(metadata::Command(metadata::AllocateProducerIds{.count = kBlockSize}));
-    bool is_done = result && result->front().verdict == metadata::CommandVerdict::kDone;
+    auto result = co_await propose_until(runtime_, metadata_,
+                                         metadata::AllocateProducerIds{.count = kBlockSize}, deadline);
+    bool is_done = result && result->verdict == metadata::CommandVerdict::kDone;
     std::vector<runtime::Completion<runtime::Done>> waiters;
     {
       std::lock_guard lock(mutex_);
       is_fetching_ = false;
       if (is_done) {
-        next_ = result->front().first_producer_id;
+        next_ = result->first_producer_id;
         end_ = next_.plus(kBlockSize);
       }
       waiters = std::exchange(waiters_, {});

@@ -13,16 +13,18 @@ namespace varve::broker {
 // Owned by the broker.
 class ProducerIds {
  public:
-  explicit ProducerIds(metadata::MetadataClient& metadata) : metadata_(metadata) {}
+  ProducerIds(runtime::Runtime& runtime, metadata::MetadataClient& metadata)
+      : runtime_(runtime), metadata_(metadata) {}
   ProducerIds(const ProducerIds&) = delete;
   ProducerIds& operator=(const ProducerIds&) = delete;
 
-  // An id that nobody else ever gets.
-  runtime::Task<Result<ProducerId, metadata::ProposeError>> next();
+  // An id that nobody else ever gets, by `deadline`.
+  runtime::Task<Result<ProducerId, metadata::ProposeError>> next(MonotonicTime deadline);
 
  private:
   static constexpr uint32_t kBlockSize = 1000;
 
+  runtime::Runtime& runtime_;
   metadata::MetadataClient& metadata_;
   std::mutex mutex_;
   ProducerId next_{0};

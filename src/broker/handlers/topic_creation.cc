@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "broker/handlers/errors.h"
+#include "broker/handlers/proposing.h"
 #include "broker/handlers/topic_rules.h"
 
 namespace varve::broker {
@@ -41,7 +42,8 @@ std::optional<TopicProblem> new_topic_problem(const Services& services, const me
   return std::nullopt;
 }
 
-runtime::Task<Result<Uuid, TopicProblem>> create_topic(Services& services, NewTopic topic) {
+runtime::Task<Result<Uuid, TopicProblem>> create_topic(Services& services, NewTopic topic,
+                                                       MonotonicTime deadline) {
   using Created = Result<Uuid, TopicProblem>;
   metadata::CreateTopic command;
   command.id = Random(services.runtime.random_seed()).uuid();
@@ -49,11 +51,11 @@ runtime::Task<Result<Uuid, TopicProblem>> create_topic(Services& services, NewTo
   command.partitions = topic.partitions;
   command.configs = std::move(topic.configs);
   Uuid id = command.id;
-  metadata::ProposeResult result = co_await services.metadata.propose(metadata::Command(std::move(command)));
+  auto result = co_await propose_until(services.runtime, services.metadata, std::move(command), deadline);
   if (!result) {
     co_return Created(std::unexpected(TopicProblem{error_of(result.error().code), result.error().message}));
   }
-  switch (result->front().verdict) {
+  switch (result->verdict) {
     case metadata::CommandVerdict::kDone:
       co_return Created(id);
     case metadata::CommandVerdict::kTopicExists:

@@ -26,7 +26,9 @@ struct TopicProblem {
 std::optional<TopicProblem> new_topic_problem(const Services& services, const metadata::MetadataImage& image,
                                               const NewTopic& topic);
 
-// Proposes it and waits until this broker has applied the answer. `topic` has no new_topic_problem().
-runtime::Task<Result<Uuid, TopicProblem>> create_topic(Services& services, NewTopic topic);
+// Proposes it and waits until this broker has applied the answer, or the deadline. `topic` has no
+// new_topic_problem().
+runtime::Task<Result<Uuid, TopicProblem>> create_topic(Services& services, NewTopic topic,
+                                                       MonotonicTime deadline);
 
 }  // namespace varve::broker

@@ -70,6 +70,8 @@ struct LoadedSettings {
 };
 
 using Environment = std::map<std::string, std::string>;
+// Of this process.
+Environment process_environment();
 
 Settings default_settings();
 
