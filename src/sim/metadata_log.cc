@@ -82,7 +82,7 @@ class SimMetadataLog::Client final : public metadata::MetadataLog {
     co_return co_await ask<std::vector<Nonce>>("log.sessions", Kind::kRead, std::move(effect));
   }
 
-  Task<LogResult<LogPosition>> append(EntryKey key, LogPosition, Slice entry) override {
+  Task<LogResult<LogPosition>> append(EntryKey key, LogPosition, Slice entry, metadata::EntryRoom) override {
     CHECK(hold_->identity, "append before open");
     if (entry.size() > metadata::kMaxEntryBytes) co_return fail(LogErrc::kTooLarge, "entry above 512 KiB");
     // Copied, for it may arrive when the caller's bytes are long gone.

@@ -33,7 +33,8 @@ Task<> MetadataClient::Impl::append_loop() {
     if (!next.outgoing) continue;
 
     MonotonicTime started = runtime.now();
-    auto appended = co_await log.append(next.outgoing->key, next.applied, next.outgoing->bytes);
+    auto appended =
+        co_await log.append(next.outgoing->key, next.applied, next.outgoing->bytes, next.outgoing->room);
     append_seconds.observe(runtime.now() - started);
     if (!appended) {
       append_failures.add();
@@ -78,6 +79,7 @@ Task<bool> MetadataClient::Impl::after_failed_append(EntryKey key, LogError erro
     case LogErrc::kTrimmed:
     case LogErrc::kLocked:
     case LogErrc::kTooLarge:
+    case LogErrc::kSyncFailed:
       break;
   }
   end_with("the metadata log refuses this broker's entries: " + error.message);

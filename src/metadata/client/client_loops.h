@@ -50,7 +50,9 @@ struct MetadataClient::Impl {
   runtime::Task<bool> take_snapshot();
 
   void end_with(const std::string& message) { core.fatal().set(FatalError{message}); }
-  static bool is_fatal(LogErrc code) { return code == LogErrc::kWrongLog || code == LogErrc::kCorrupt; }
+  static bool is_fatal(LogErrc code) {
+    return code == LogErrc::kWrongLog || code == LogErrc::kCorrupt || code == LogErrc::kSyncFailed;
+  }
 
   runtime::Runtime& runtime;
   MetadataLog& log;

@@ -1,5 +1,6 @@
 #include "metadata/client/proposer.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace varve::metadata {
@@ -47,7 +48,7 @@ void Proposer::fenced() { is_registered_ = false; }
 
 std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTime now) {
   if (!is_registered_ || is_stopped_) return std::nullopt;
-  if (in_flight_) return Outgoing{in_flight_->key, in_flight_->bytes};
+  if (in_flight_) return Outgoing{in_flight_->key, in_flight_->bytes, in_flight_->room};
   if (queue_.empty()) return std::nullopt;
 
   InFlight next;
@@ -58,7 +59,11 @@ std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTim
   entry.level = level;
   entry.time = now;
   size_t bytes = kEntryOverheadBytes;
+  next.room = EntryRoom::kReserve;
   while (!queue_.empty() && bytes + queue_.front().bytes <= kMaxEntryBytes) {
+    bool is_freeing = std::ranges::all_of(queue_.front().commands, frees_room);
+    if (!is_freeing && is_full_ && !next.proposals.empty() && next.room == EntryRoom::kReserve) break;
+    if (!is_freeing) next.room = EntryRoom::kNormal;
     bytes += queue_.front().bytes;
     queued_commands_ -= queue_.front().commands.size();
     next.proposals.push_back(std::move(queue_.front()));
@@ -71,19 +76,18 @@ std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTim
   next.bytes = Slice::take(encode_entry(entry));
   last_sequence_ = entry.sequence;
   in_flight_ = std::move(next);
-  return Outgoing{in_flight_->key, in_flight_->bytes};
+  return Outgoing{in_flight_->key, in_flight_->bytes, in_flight_->room};
 }
 
 void Proposer::refused_as_full(const EntryKey& key, const std::string& message) {
   if (!in_flight_ || in_flight_->key != key || in_flight_->may_have_landed) return;
+  is_full_ = true;
   InFlight refused = std::move(*in_flight_);
   in_flight_.reset();
   // It is certain that nothing was appended, so its sequence number is free again.
   last_sequence_ = EntrySequence(last_sequence_.value() - 1);
   for (auto proposal = refused.proposals.rbegin(); proposal != refused.proposals.rend(); ++proposal) {
-    bool keeps = true;
-    for (const Command& command : proposal->commands) keeps = keeps && frees_room(command);
-    if (keeps) {
+    if (std::ranges::all_of(proposal->commands, frees_room)) {
       queued_commands_ += proposal->commands.size();
       queue_.push_front(std::move(*proposal));
     } else {
@@ -110,6 +114,7 @@ void Proposer::applied(const ApplyOutcome& outcome) {
   if (outcome.verdict == EntryVerdict::kRepeated) return;
   InFlight landed = std::move(*in_flight_);
   in_flight_.reset();
+  if (landed.room == EntryRoom::kNormal) is_full_ = false;
   if (outcome.verdict != EntryVerdict::kApplied) {
     for (Proposal& proposal : landed.proposals) {
       proposal.completion.set(

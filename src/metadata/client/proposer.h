@@ -19,6 +19,7 @@ class Proposer {
   struct Outgoing {
     EntryKey key;
     Slice bytes;
+    EntryRoom room = EntryRoom::kNormal;
   };
 
   explicit Proposer(PlantedBugs bugs) : bugs_(bugs) {}
@@ -66,6 +67,7 @@ class Proposer {
   struct InFlight {
     EntryKey key;
     Slice bytes;
+    EntryRoom room = EntryRoom::kNormal;
     std::vector<Proposal> proposals;
     bool may_have_landed = false;
   };
@@ -76,6 +78,8 @@ class Proposer {
   PlantedBugs bugs_;
   bool is_registered_ = false;
   bool is_stopped_ = false;
+  // The host refused a normal entry and has taken none since: commands that free room go in entries of their own.
+  bool is_full_ = false;
   Nonce nonce_;
   Incarnation incarnation_;
   EntrySequence last_sequence_;

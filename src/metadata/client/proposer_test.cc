@@ -116,6 +116,22 @@ TEST_F(ProposerTest, AFullLogEndsProposalsButKeepsThoseThatFreeRoom) {
   auto next = outgoing();
   EXPECT_EQ(next->key.sequence, sent->key.sequence) << "nothing was appended, the number is free";
   EXPECT_EQ(decode_entry(next->bytes.view())->commands.size(), 1u);
+  EXPECT_EQ(sent->room, EntryRoom::kNormal);
+  EXPECT_EQ(next->room, EntryRoom::kReserve);
+}
+
+TEST_F(ProposerTest, WhileTheLogIsFullWhatFreesRoomIsNotHeldUpByTheRest) {
+  auto free_room = [this] {
+    completions.emplace_back();
+    proposer.propose({ObjectsDeleted{{ObjectId{kIncarnation, ObjectNumber(1)}}}}, completions.back());
+  };
+  free_room();
+  propose();
+  proposer.refused_as_full(outgoing()->key, "full");
+  propose();  // comes between the one that waits and the next try
+  auto sent = outgoing();
+  EXPECT_EQ(sent->room, EntryRoom::kReserve);
+  EXPECT_EQ(decode_entry(sent->bytes.view())->commands.size(), 1u);
 }
 
 TEST_F(ProposerTest, AFullLogDecidesNothingOnceTheFateIsInDoubt) {

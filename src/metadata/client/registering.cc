@@ -49,7 +49,7 @@ Task<LogResult<RegistrationResult>> MetadataClient::Impl::register_as(Nonce nonc
   EntryKey key{nonce, entry.sequence};
   while (!context.stop.stop_requested()) {
     LogPosition applied = co_await call(runtime.core(), [this] { return core.state().position(); });
-    auto appended = co_await log.append(key, applied, bytes);
+    auto appended = co_await log.append(key, applied, bytes, EntryRoom::kReserve);
     if (appended && log.is_single_writer()) {
       co_await call(runtime.core(), [this, own = LogEntry{*appended, bytes}] { core.apply({own}); });
     }

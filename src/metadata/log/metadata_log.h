@@ -26,6 +26,8 @@ enum class LogErrc : uint8_t {
   kLocked,       // open: another broker has this log
   kCorrupt,      // the host's own storage is damaged, or its position fell
   kTooLarge,     // entry above 512 KiB
+  kSyncFailed,  // the host could not sync its storage: nothing may be assumed of it any more, not even by reading
+  // it again. Every later call gives the same; the process must end (invariant 10, DESIGN 12.13)
 };
 using LogError = ErrorOf<LogErrc>;
 template <class T>
@@ -58,6 +60,14 @@ struct EntryKey {
   auto operator<=>(const EntryKey&) const = default;
 };
 
+// How far an entry may use up the host's space.
+enum class EntryRoom : uint8_t {
+  kNormal,
+  // For entries that free room (fence, log start, collection): they go on in the host's reserve, when normal ones
+  // get kFull already (DESIGN 12.13).
+  kReserve,
+};
+
 // Life: made and opened before the metadata client, closed after it. Calls may come from any executor; a call
 // runs on the calling task's executor and blocks none.
 class MetadataLog {
@@ -78,7 +88,8 @@ class MetadataLog {
   // If the key is there already, from an earlier try, its position is returned and nothing is added.
   // A position returned is durable. `applied` is the caller's applied position: hosts with a single writer
   // refuse with kTailMoved if the tail is another.
-  virtual runtime::Task<LogResult<LogPosition>> append(EntryKey key, LogPosition applied, Slice entry) = 0;
+  virtual runtime::Task<LogResult<LogPosition>> append(EntryKey key, LogPosition applied, Slice entry,
+                                                       EntryRoom room = EntryRoom::kNormal) = 0;
 
   // True if a successful append() means that the entry directly follows `applied`: the caller may then apply it
   // without reading it back.
