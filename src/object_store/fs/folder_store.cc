@@ -34,14 +34,17 @@ FolderStore::FolderStore(runtime::Runtime& runtime, FolderStoreOptions options)
 
 FolderStore::~FolderStore() = default;
 
-// Runs fn() in the lane; a stop ends the waiting, not the work, which therefore owns what it needs.
+// Runs function(folder) in the lane. A stop ends the waiting, not the work, which therefore owns what it needs; the
+// end of the store does, so that no job keeps files open.
 template <class Function>
-auto FolderStore::in_lane(Function function) -> Task<std::invoke_result_t<Function>> {
-  using R = std::invoke_result_t<Function>;
+auto FolderStore::in_lane(Function function) -> Task<std::invoke_result_t<Function, Folder&>> {
+  using R = std::invoke_result_t<Function, Folder&>;
   runtime::TaskContext& context = co_await runtime::this_context();
   if (context.stop.stop_requested()) co_return stopped();
   runtime::Completion<R> done;
-  runtime_.offload(lane_, [done, function = std::move(function)]() mutable { done.set(function()); });
+  runtime_.offload(lane_, [done, weak = std::weak_ptr(folder_), function = std::move(function)]() mutable {
+    if (auto folder = weak.lock()) done.set(function(*folder));
+  });
   co_return co_await runtime::wait_until(done, MonotonicTime::never(), R(stopped()));
 }
 
@@ -52,13 +55,13 @@ Task<FileResult<void>> FolderStore::synced(std::string folder) {
 }
 
 Task<StoreResult<void>> FolderStore::open() {
-  co_return co_await in_lane([folder = folder_] { return folder->open(); });
+  co_return co_await in_lane([](Folder& folder) { return folder.open(); });
 }
 
 Task<StoreResult<void>> FolderStore::store(std::string key, std::vector<Slice> body, bool only_if_absent) {
   if (auto problem = problem_of(key)) co_return fail(StoreErrc::kBadRequest, *problem);
-  auto stored = co_await in_lane([folder = folder_, key, body = std::move(body), only_if_absent] {
-    return only_if_absent ? folder->put_new(key, body) : folder->put_over(key, body);
+  auto stored = co_await in_lane([key, body = std::move(body), only_if_absent](Folder& folder) {
+    return only_if_absent ? folder.put_new(key, body) : folder.put_over(key, body);
   });
   bool is_there = !stored && stored.error().code == StoreErrc::kPreconditionFailed;
   if (!stored && !is_there) co_return stored;
@@ -71,8 +74,8 @@ Task<StoreResult<void>> FolderStore::store(std::string key, std::vector<Slice> b
   if (!durable) {
     if (context.stop.stop_requested()) co_return stopped();
     if (stored && only_if_absent) {
-      co_await in_lane([folder = folder_, key]() -> StoreResult<void> {
-        folder->take_back(key);
+      co_await in_lane([key](Folder& folder) -> StoreResult<void> {
+        folder.take_back(key);
         return {};
       });
     }
@@ -94,21 +97,20 @@ Task<StoreResult<void>> FolderStore::put_if_absent(std::string key, std::vector<
 
 Task<StoreResult<Slice>> FolderStore::get(std::string key, std::optional<ByteRange> range) {
   if (auto problem = problem_of(key)) co_return fail(StoreErrc::kBadRequest, *problem);
-  co_return co_await in_lane([folder = folder_, key, range] { return folder->get(key, range); });
+  co_return co_await in_lane([key, range](Folder& folder) { return folder.get(key, range); });
 }
 
 Task<StoreResult<ObjectInfo>> FolderStore::head(std::string key) {
   if (auto problem = problem_of(key)) co_return fail(StoreErrc::kBadRequest, *problem);
-  co_return co_await in_lane([folder = folder_, key] { return folder->head(key); });
+  co_return co_await in_lane([key](Folder& folder) { return folder.head(key); });
 }
 
 Task<StoreResult<ListPage>> FolderStore::list(std::string prefix, std::string start_after, size_t max_keys) {
   if (max_keys < 1 || max_keys > kPageKeysMax) {
     co_return fail(StoreErrc::kBadRequest, "max_keys must be 1 to 1,000");
   }
-  co_return co_await in_lane([folder = folder_, prefix, start_after, max_keys] {
-    return folder->list(prefix, start_after, max_keys);
-  });
+  co_return co_await in_lane(
+      [prefix, start_after, max_keys](Folder& folder) { return folder.list(prefix, start_after, max_keys); });
 }
 
 Task<StoreResult<std::vector<std::string>>> FolderStore::delete_many(std::vector<std::string> keys) {
@@ -117,14 +119,14 @@ Task<StoreResult<std::vector<std::string>>> FolderStore::delete_many(std::vector
     std::vector<std::string> kept;
     std::map<std::string, std::vector<std::string>> removed;  // by folder to sync
   };
-  auto removed = co_await in_lane([folder = folder_, keys = std::move(keys)]() -> StoreResult<Outcome> {
+  auto removed = co_await in_lane([keys = std::move(keys)](Folder& folder) -> StoreResult<Outcome> {
     Outcome outcome;
     for (const std::string& key : keys) {
-      Folder::Removed result = problem_of(key) ? Folder::Removed{} : folder->remove(key);
+      Folder::Removed result = problem_of(key) ? Folder::Removed{} : folder.remove(key);
       if (!result.is_gone) {
         outcome.kept.push_back(key);
       } else if (result.has_folder) {
-        outcome.removed[folder->folder_of(key)].push_back(key);
+        outcome.removed[folder.folder_of(key)].push_back(key);
       }
     }
     return outcome;
@@ -145,7 +147,7 @@ Task<StoreResult<std::vector<std::string>>> FolderStore::delete_many(std::vector
 }
 
 Task<StoreResult<runtime::FileSpace>> FolderStore::space() {
-  co_return co_await in_lane([folder = folder_] { return folder->space(); });
+  co_return co_await in_lane([](Folder& folder) { return folder.space(); });
 }
 
 }  // namespace varve::object_store

@@ -40,7 +40,7 @@ class FolderStore final : public ObjectStore {
 
  private:
   template <class Function>
-  auto in_lane(Function function) -> runtime::Task<std::invoke_result_t<Function>>;
+  auto in_lane(Function function) -> runtime::Task<std::invoke_result_t<Function, Folder&>>;
   runtime::Task<runtime::FileResult<void>> synced(std::string folder);
   runtime::Task<StoreResult<void>> store(std::string key, std::vector<Slice> body, bool only_if_absent);
 

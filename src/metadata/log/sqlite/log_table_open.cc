@@ -15,11 +15,12 @@ constexpr uint64_t kCheckedBytesMax = 64ull << 20;
 
 // Before anything is read: without shared memory a write-ahead log needs exclusive locking from the start.
 // Checkpoints are made by hand, outside the appends. Page size and vacuum mode count when the file is made.
+// secure_delete, which some builds switch on, would write all that is freed.
 constexpr std::array kSettings = {
-    "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA temp_store = MEMORY", "PRAGMA cell_size_check = ON",
-    "PRAGMA cache_size = -8192",
-    "PRAGMA secure_delete = OFF",  // deleting must not write what it frees       "PRAGMA page_size = 4096",    "PRAGMA auto_vacuum = INCREMENTAL",
-    "PRAGMA journal_mode = WAL",       "PRAGMA synchronous = FULL",  "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA locking_mode = EXCLUSIVE",  "PRAGMA temp_store = MEMORY", "PRAGMA cell_size_check = ON",
+    "PRAGMA cache_size = -8192",        "PRAGMA secure_delete = OFF", "PRAGMA page_size = 4096",
+    "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL",  "PRAGMA synchronous = FULL",
+    "PRAGMA wal_autocheckpoint = 0",
 };
 
 // docs/formats/sqlite_log.md

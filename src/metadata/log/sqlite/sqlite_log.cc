@@ -53,7 +53,8 @@ SqliteLog::SqliteLog(runtime::Runtime& runtime, SqliteLogOptions options)
 
 SqliteLog::~SqliteLog() = default;
 
-// Runs function(table) in the log's lane. A stop ends the waiting, not the work.
+// Runs function(table) in the log's lane. A stop ends the waiting, not the work; the end of the log does, so that no
+// job keeps the files open.
 template <class Function>
 auto SqliteLog::in_lane(LogErrc when_stopped, Function function)
     -> Task<std::invoke_result_t<Function, LogTable&>> {
@@ -62,9 +63,10 @@ auto SqliteLog::in_lane(LogErrc when_stopped, Function function)
   runtime::TaskContext& context = co_await runtime::this_context();
   if (context.stop.stop_requested()) co_return stopped;
   Completion<R> done;
-  runtime_.offload(Lane::kLog, [done, table = table_, function = std::move(function)]() mutable {
-    done.set(function(*table));
-  });
+  runtime_.offload(Lane::kLog,
+                   [done, weak = std::weak_ptr(table_), function = std::move(function)]() mutable {
+                     if (auto table = weak.lock()) done.set(function(*table));
+                   });
   co_return co_await runtime::wait_until(done, MonotonicTime::never(), std::move(stopped));
 }
 
@@ -75,7 +77,7 @@ Task<LogResult<LogIdentity>> SqliteLog::open(Uuid new_id) {
     return identity;
   });
   // Not awaited: a start must not pay for it.
-  if (opened) runtime_.offload(Lane::kBulk, [table = table_] { table->take_ballast(); });
+  if (opened) take_ballast_later();
   co_return opened;
 }
 
@@ -102,9 +104,19 @@ Task<LogResult<LogPosition>> SqliteLog::append(EntryKey key, LogPosition applied
   };
   auto position = co_await in_lane(LogErrc::kUnknown, std::move(job));
   // After the answer, so that no append pays for them but the next one in the lane.
-  if (table_->wants_checkpoint()) runtime_.offload(Lane::kLog, [table = table_] { table->checkpoint(); });
-  if (table_->wants_ballast()) runtime_.offload(Lane::kBulk, [table = table_] { table->take_ballast(); });
+  if (table_->wants_checkpoint()) {
+    runtime_.offload(Lane::kLog, [weak = std::weak_ptr(table_)] {
+      if (auto table = weak.lock()) table->checkpoint();
+    });
+  }
+  if (table_->wants_ballast()) take_ballast_later();
   co_return position;
+}
+
+void SqliteLog::take_ballast_later() {
+  runtime_.offload(Lane::kBulk, [weak = std::weak_ptr(table_)] {
+    if (auto table = weak.lock()) table->take_ballast();
+  });
 }
 
 Task<LogResult<LogPage>> SqliteLog::read(LogPosition after, size_t max_bytes) {

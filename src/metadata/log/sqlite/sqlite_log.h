@@ -15,7 +15,7 @@ class LogTable;
 // restart ends them all. One append is one transaction, synced before its position is returned.
 //
 // All of SQLite runs in Lane::kLog. Life: as MetadataLog says; the runtime outlives it. Destroyed without close(), as
-// in a crash, it leaves the files as they are; the lock is held until its jobs in the lane are done.
+// in a crash, it leaves the files as they are, and jobs that wait in the lane do nothing any more.
 class SqliteLog final : public MetadataLog {
  public:
   SqliteLog(runtime::Runtime& runtime, SqliteLogOptions options);
@@ -40,6 +40,8 @@ class SqliteLog final : public MetadataLog {
   template <class Function>
   auto in_lane(LogErrc when_stopped, Function function)
       -> runtime::Task<std::invoke_result_t<Function, LogTable&>>;
+
+  void take_ballast_later();
 
   runtime::Runtime& runtime_;
   std::shared_ptr<LogTable> table_;

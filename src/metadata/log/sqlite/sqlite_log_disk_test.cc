@@ -107,6 +107,30 @@ TEST_F(SqliteLogDisk, AFullDiskStopsNormalEntriesFirstAndHeals) {
   run(conformance::close_log(*log));
 }
 
+Task<> fill_and_trim(SqliteLog* log, sim::SimFileSystem* disk, uint64_t* largest) {
+  co_await conformance::begin(*log, kNonce);
+  LogPosition tail;
+  for (uint64_t i = 1; i <= 6000; ++i) {
+    tail = co_await conformance::must_append(*log, key_of(kNonce, i), std::string(1000, 'x'));
+    if (i % 500 != 0) continue;
+    EXPECT_TRUE(co_await log->trim(LogPosition(tail.value() - 100)));
+    *largest = std::max(*largest, disk->stat(std::string(kFolder) + "/log.db")->size);
+  }
+  auto rest = co_await conformance::read_up_to(*log, LogPosition(tail.value() - 100), tail, kManyBytes);
+  EXPECT_EQ(rest.size(), 100u);
+}
+
+TEST_F(SqliteLogDisk, TrimmedSpaceIsUsedAgain) {
+  auto log = make(small());
+  run(open(log.get()));
+  uint64_t largest = 0;
+  run(fill_and_trim(log.get(), &node_.disk(), &largest));
+  EXPECT_LT(largest, 1'500'000u) << "6 MB of entries went through it";
+  EXPECT_LT(node_.disk().stat(std::string(kFolder) + "/log.db-wal")->size, 1'000'000u);
+  run(conformance::close_log(*log));
+  EXPECT_FALSE(node_.disk().stat(std::string(kFolder) + "/log.db-wal")) << "a clean end leaves one file";
+}
+
 Task<> fail_a_sync(SqliteLog* log, sim::SimFileSystem* disk) {
   co_await conformance::begin(*log, kNonce);
   co_await conformance::must_append(*log, key_of(kNonce, 1), "one");
@@ -290,9 +314,10 @@ Cuts live_and_die(uint64_t seed, int rounds, const sim::FileFaults& faults, uint
       scope.spawn(node.process().io(0), "work", work(log.get(), world.random().fork(), &told));
       uint64_t before = node.disk().changing_calls();
       told.must_end = false;
-      world.run_until([&] {
+      auto is_over = [&] {
         return is_dead || told.must_end || (is_kill && node.disk().changing_calls() >= before + calls);
-      });
+      };
+      EXPECT_EQ(world.run_until(is_over), sim::RunEnd::kDone);
       if (!is_dead) node.crash(is_kill ? sim::CrashKind::kKilled : sim::CrashKind::kPowerCut);
       node.disk().set_faults({});
     }

@@ -150,30 +150,6 @@ TEST_F(SqliteLogTest, AFolderThatCannotBeUsedIsNamed) {
   EXPECT_NE(opened.error().message.find(path("file")), std::string::npos);
 }
 
-Task<> fill_and_trim(SqliteLog* log, std::string file, uintmax_t* largest) {
-  co_await conformance::begin(*log, kNonce);
-  LogPosition tail;
-  for (uint64_t i = 1; i <= 6000; ++i) {
-    tail = co_await conformance::must_append(*log, key_of(kNonce, i), std::string(1000, 'x'));
-    if (i % 500 != 0) continue;
-    EXPECT_TRUE(co_await log->trim(LogPosition(tail.value() - 100)));
-    *largest = std::max(*largest, std::filesystem::file_size(file));
-  }
-  auto rest = co_await conformance::read_up_to(*log, LogPosition(tail.value() - 100), tail, kManyBytes);
-  EXPECT_EQ(rest.size(), 100u);
-}
-
-TEST_F(SqliteLogTest, TrimmedSpaceIsUsedAgain) {
-  SqliteLog log(runtime_, small(folder_.path()));
-  ASSERT_TRUE(run(log.open(conformance::some_uuid(1))));
-  uintmax_t largest = 0;
-  run(fill_and_trim(&log, path("log.db"), &largest));
-  EXPECT_LT(largest, 3'000'000u) << "6 MB of entries went through it";
-  EXPECT_LT(std::filesystem::file_size(path("log.db-wal")), 8'000'000u);
-  run(log.close());
-  EXPECT_FALSE(std::filesystem::exists(path("log.db-wal"))) << "a clean end leaves one file";
-}
-
 Task<> fill_large_and_trim(SqliteLog* log) {
   co_await conformance::begin(*log, kNonce);
   LogPosition tail;
