@@ -8,15 +8,18 @@
 #include <cstring>
 
 // Present in programs built with a sanitizer only.
+// NOLINTNEXTLINE(readability-identifier-naming): the sanitizers' name
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace varve::sim {
 namespace {
 
 // Read by a signal handler, which can be handed nothing: hence process-wide.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::array<char, 512> report;
 size_t report_size = 0;
 int report_exit_code = kExitCrash;
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 void die() {
   (void)!write(STDERR_FILENO, report.data(), report_size);
