@@ -48,7 +48,10 @@ Task<> MetadataClient::Impl::append_loop() {
       continue;
     }
     // The fate is known when the follower has applied it; until then the same entry is all that may be sent.
-    auto applied = co_await call(runtime.core(), [this, at = *appended] { return core.applied_up_to(at); });
+    auto applied = co_await call(runtime.core(), [this, key = next.outgoing->key, at = *appended] {
+      core.proposer().appended(key);
+      return core.applied_up_to(at);
+    });
     co_await runtime::wait_until(applied, runtime.now() + kSeeOwnEntryWithin, Done{});
   }
 }

@@ -107,6 +107,10 @@ void Proposer::outcome_unknown(const EntryKey& key) {
   in_flight_->may_have_landed = true;
 }
 
+void Proposer::appended(const EntryKey& key) {
+  if (in_flight_ && in_flight_->key == key) in_flight_->may_have_landed = true;
+}
+
 void Proposer::applied(const ApplyOutcome& outcome) {
   if (!in_flight_ || outcome.nonce != in_flight_->key.nonce || outcome.sequence != in_flight_->key.sequence)
     return;

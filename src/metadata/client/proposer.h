@@ -40,6 +40,8 @@ class Proposer {
   void refused_as_full(const EntryKey& key, const std::string& message);
   // The host gave no answer: the entry stays in flight until its fate is known.
   void outcome_unknown(const EntryKey& key);
+  // The host has it. If it is sent again before it is seen applied, no answer to that can take it back.
+  void appended(const EntryKey& key);
 
   // An entry of nonce `outcome.nonce` was applied here; own entries resolve their promises.
   void applied(const ApplyOutcome& outcome);

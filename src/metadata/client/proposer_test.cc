@@ -143,6 +143,18 @@ TEST_F(ProposerTest, AFullLogDecidesNothingOnceTheFateIsInDoubt) {
   EXPECT_EQ(outgoing()->key, sent->key);
 }
 
+// Its number may carry no other entry: the log would take that for this one, and this one's outcome for its.
+TEST_F(ProposerTest, AFullLogDecidesNothingOnceTheEntryIsThere) {
+  propose();
+  auto sent = outgoing();
+  proposer.appended(sent->key);
+  propose();
+  // Not seen applied in time, so it was sent again.
+  proposer.refused_as_full(sent->key, "full");
+  EXPECT_TRUE(is_open(completions[0]));
+  EXPECT_EQ(to_hex(outgoing()->bytes.view()), to_hex(sent->bytes.view()));
+}
+
 TEST_F(ProposerTest, StoppingAnswersEverybody) {
   propose();
   auto sent = outgoing();
