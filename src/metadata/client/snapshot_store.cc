@@ -91,19 +91,19 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
                                                                      FenceEpoch epoch, uint64_t state_hash,
                                                                      std::vector<Slice> chunks,
                                                                      std::vector<LogPosition> retained) {
-  bool may_reuse =
-      newest_ && std::find(retained.begin(), retained.end(), newest_->position) != retained.end();
-  if (!may_reuse) newest_.reset();
-  std::unordered_map<uint64_t, const SnapshotManifest::Chunk*> reusable;
-  if (newest_) {
-    for (const auto& chunk : newest_->chunks) reusable.emplace(chunk.hash, &chunk);
+  // A copy: a reload may replace the newest one while this waits for the store.
+  SnapshotManifest base;
+  if (newest_ && std::find(retained.begin(), retained.end(), newest_->position) != retained.end()) {
+    base = *newest_;
   }
+  std::unordered_map<uint64_t, const SnapshotManifest::Chunk*> reusable;
+  for (const auto& chunk : base.chunks) reusable.emplace(chunk.hash, &chunk);
   SnapshotManifest manifest{log_, position, LogPosition(0), state_hash, {}};
   for (size_t i = 0; i < chunks.size(); ++i) {
     uint64_t hash = hash64(chunks[i].view());
     if (auto same = reusable.find(hash); same != reusable.end() && same->second->bytes == chunks[i].size()) {
       manifest.chunks.push_back(*same->second);
-      manifest.predecessor = newest_->position;
+      manifest.predecessor = base.position;
       continue;
     }
     // Position and index make the name new for ever (invariant 8).

@@ -39,7 +39,8 @@ template <class T>
 using SnapshotResult = Result<T, SnapshotError>;
 
 // One broker's access to the snapshots of one log. Any io task; holds nothing but its parameters and the newest
-// manifest it wrote or loaded, whose chunks the next one may reuse. Calls come one after another.
+// manifest it wrote or loaded, whose chunks the next one may reuse. A load may come while another call waits for the
+// store; write() and delete_unretained() come one after another.
 class SnapshotStore {
  public:
   SnapshotStore(runtime::Runtime& runtime, object_store::ObjectStore& store, std::string prefix);

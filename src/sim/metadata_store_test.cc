@@ -1,0 +1,128 @@
+// What the metadata client makes of an object store that others change while it works.
+#include <gtest/gtest.h>
+
+#include "metadata/client/bucket_identity.h"
+#include "metadata/client/metadata_client.h"
+#include "metadata/client/snapshot_store.h"
+#include "metadata/state/state_testing.h"
+#include "sim/metadata_log.h"
+#include "sim/node.h"
+#include "sim/object_store.h"
+#include "sim/run_task.h"
+
+namespace varve::sim {
+namespace {
+
+using metadata::FoundSnapshot;
+using metadata::LogIdentity;
+using metadata::SnapshotManifest;
+using metadata::SnapshotStore;
+using object_store::ByteRange;
+using object_store::ListPage;
+using object_store::ObjectInfo;
+using object_store::ObjectStore;
+using object_store::StoreResult;
+using runtime::Task;
+
+// Lets something happen before a call reaches the store.
+class DisturbedStore : public ObjectStore {
+ public:
+  explicit DisturbedStore(std::unique_ptr<ObjectStore> store) : store_(std::move(store)) {}
+
+  virtual Task<> before_put_if_absent(std::string) { co_return; }
+  virtual Task<> before_list(std::string) { co_return; }
+
+  Task<StoreResult<void>> put(std::string key, std::vector<Slice> body) override {
+    return store_->put(std::move(key), std::move(body));
+  }
+  Task<StoreResult<void>> put_if_absent(std::string key, std::vector<Slice> body) override {
+    co_await before_put_if_absent(key);
+    co_return co_await store_->put_if_absent(std::move(key), std::move(body));
+  }
+  Task<StoreResult<Slice>> get(std::string key, std::optional<ByteRange> range) override {
+    return store_->get(std::move(key), range);
+  }
+  Task<StoreResult<ObjectInfo>> head(std::string key) override { return store_->head(std::move(key)); }
+  Task<StoreResult<ListPage>> list(std::string prefix, std::string start_after, size_t max_keys) override {
+    co_await before_list(prefix);
+    co_return co_await store_->list(std::move(prefix), std::move(start_after), max_keys);
+  }
+  Task<StoreResult<std::vector<std::string>>> delete_many(std::vector<std::string> keys) override {
+    return store_->delete_many(std::move(keys));
+  }
+
+ private:
+  std::unique_ptr<ObjectStore> store_;
+};
+
+// A state that grows by a topic, and its snapshots.
+class MetadataStoreTest : public testing::Test {
+ protected:
+  MetadataStoreTest() {
+    incarnation_ = driver_.register_broker(0);
+    snapshots_.set_log(LogIdentity{});
+  }
+
+  void add_topic() {
+    std::string name = fmt::format("topic-{}", ++topics_);
+    driver_.create_topic(incarnation_, name, 1);
+  }
+  Nonce nonce() const { return driver_.state.incarnations().at(incarnation_).nonce; }
+
+  static Task<> write_into(SnapshotStore& snapshots, metadata::StateDriver& driver, Nonce nonce,
+                           std::vector<LogPosition> retained, std::optional<SnapshotManifest>& written) {
+    auto result = co_await snapshots.write(driver.state.position(), nonce, FenceEpoch(0), driver.state.hash(),
+                                           driver.state.to_chunks(), std::move(retained));
+    if (result) written = std::move(*result);
+  }
+  SnapshotManifest write(std::vector<LogPosition> retained) {
+    std::optional<SnapshotManifest> written;
+    run_task(world_, io(), write_into(snapshots_, driver_, nonce(), std::move(retained), written));
+    CHECK(written.has_value());
+    return *written;
+  }
+  runtime::Executor& io() { return node_.process().io(0); }
+  std::string manifest_key(const SnapshotManifest& manifest) const {
+    return fmt::format("default/_log/snapshots/{:032x}/{:016x}-{:016x}", 0, manifest.position.value(),
+                       nonce().value());
+  }
+
+  // Loads a snapshot, once, in the middle of writing another.
+  class ReloadingStore final : public DisturbedStore {
+   public:
+    using DisturbedStore::DisturbedStore;
+    Task<> before_put_if_absent(std::string) override {
+      if (!snapshot) co_return;
+      FoundSnapshot wanted = *std::exchange(snapshot, std::nullopt);
+      auto loaded = co_await snapshots->load(wanted, {});
+      has_loaded = loaded.has_value();
+    }
+    SnapshotStore* snapshots = nullptr;
+    std::optional<FoundSnapshot> snapshot;
+    bool has_loaded = false;
+  };
+
+  World world_{{.seed = 3}};
+  Node node_{world_, {.host = "a"}};
+  SimObjectStore shared_{world_};
+  ReloadingStore store_{shared_.client("a")};
+  SnapshotStore snapshots_{node_.process(), store_, "default"};
+  metadata::StateDriver driver_;
+  Incarnation incarnation_;
+  int topics_ = 0;
+};
+
+TEST_F(MetadataStoreTest, ASnapshotKeepsItsPredecessorThroughAReload) {
+  SnapshotManifest first = write({});
+  add_topic();
+  SnapshotManifest second = write({});
+  driver_.propose(incarnation_, metadata::AllocateProducerIds{});  // the topic's chunk stays as it is
+  store_.snapshots = &snapshots_;
+  store_.snapshot = FoundSnapshot{manifest_key(first), first.position};
+  SnapshotManifest third = write({first.position, second.position});
+  ASSERT_TRUE(store_.has_loaded);
+  EXPECT_EQ(third.predecessor, second.position) << "that is whose chunks it names";
+}
+
+}  // namespace
+}  // namespace varve::sim
