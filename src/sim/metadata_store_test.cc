@@ -82,6 +82,10 @@ class MetadataStoreTest : public testing::Test {
     return *written;
   }
   runtime::Executor& io() { return node_.process().io(0); }
+  static Task<> delete_into(SnapshotStore& snapshots, std::vector<LogPosition> keep, std::set<Nonce> registered,
+                            bool& is_done) {
+    is_done = (co_await snapshots.delete_unretained(std::move(keep), std::move(registered))).has_value();
+  }
   std::string manifest_key(const SnapshotManifest& manifest) const {
     return fmt::format("default/_log/snapshots/{:032x}/{:016x}-{:016x}", 0, manifest.position.value(),
                        nonce().value());
@@ -118,10 +122,27 @@ TEST_F(MetadataStoreTest, ASnapshotKeepsItsPredecessorThroughAReload) {
   SnapshotManifest second = write({});
   driver_.propose(incarnation_, metadata::AllocateProducerIds{});  // the topic's chunk stays as it is
   store_.snapshots = &snapshots_;
-  store_.snapshot = FoundSnapshot{manifest_key(first), first.position};
+  store_.snapshot = FoundSnapshot{manifest_key(first), first.position, nonce()};
   SnapshotManifest third = write({first.position, second.position});
   ASSERT_TRUE(store_.has_loaded);
   EXPECT_EQ(third.predecessor, second.position) << "that is whose chunks it names";
+}
+TEST_F(MetadataStoreTest, OldSnapshotsGoAndWhatNoRegisteredBrokerWroteStays) {
+  write({});
+  add_topic();
+  SnapshotManifest second = write({});
+  std::string chunks = fmt::format("default/_log/chunks/{:032x}/", 0);
+  std::string manifests = fmt::format("default/_log/snapshots/{:032x}/", 0);
+  std::set<std::string> foreign{
+      chunks + "x", chunks + "notes about this folder, for whoever looks", manifests + "README",
+      chunks + fmt::format("{0:016x}-{0:016x}-{1:016x}-{0:06x}-{0:016x}", 0, nonce().value() + 1),
+      manifests + fmt::format("{:016x}-{:016x}", 1, nonce().value() + 1)};
+  for (const std::string& key : foreign) shared_.foreign_put(key, Slice::copy_of(as_bytes("mine")));
+  bool is_done = false;
+  run_task(world_, io(), delete_into(snapshots_, {second.position}, {nonce()}, is_done));
+  EXPECT_TRUE(is_done);
+  for (const std::string& key : foreign) EXPECT_TRUE(shared_.objects().contains(key)) << key;
+  EXPECT_EQ(shared_.objects().size(), second.chunks.size() + 1 + foreign.size());
 }
 
 }  // namespace

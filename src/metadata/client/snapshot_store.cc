@@ -1,6 +1,7 @@
 #include "metadata/client/snapshot_store.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <unordered_map>
@@ -20,14 +21,41 @@ std::unexpected<SnapshotError> store_failed(std::string_view what, const object_
   return fail(SnapshotErrc::kStore, fmt::format("{}: {}", what, error.message));
 }
 
-// The number after the last '/' of a manifest key, in hexadecimal up to the '-'.
-std::optional<LogPosition> position_in_name(std::string_view key) {
-  std::string_view name = key.substr(key.rfind('/') + 1);
-  if (name.size() != 33 || name[16] != '-') return std::nullopt;
-  uint64_t position = 0;
-  auto [end, error] = std::from_chars(name.data(), name.data() + 16, position, 16);
-  if (error != std::errc() || end != name.data() + 16) return std::nullopt;
-  return LogPosition(position);
+// The numbers in `name`: hexadecimal, of these widths, joined by '-'. nullopt for any other name: anybody may put
+// anything into the bucket.
+template <size_t kFields>
+std::optional<std::array<uint64_t, kFields>> numbers_in(std::string_view name,
+                                                        const std::array<size_t, kFields>& widths) {
+  std::array<uint64_t, kFields> numbers{};
+  size_t at = 0;
+  for (size_t i = 0; i < kFields; ++i) {
+    if (i > 0 && (at >= name.size() || name[at++] != '-')) return std::nullopt;
+    if (name.size() - at < widths[i]) return std::nullopt;
+    const char* field_end = name.data() + at + widths[i];
+    auto [end, error] = std::from_chars(name.data() + at, field_end, numbers[i], 16);
+    if (error != std::errc() || end != field_end) return std::nullopt;
+    at += widths[i];
+  }
+  return at == name.size() ? std::optional(numbers) : std::nullopt;
+}
+
+struct PositionAndNonce {
+  LogPosition position;
+  Nonce nonce;
+};
+
+// Of a manifest, by the last part of its key.
+std::optional<PositionAndNonce> manifest_name(std::string_view name) {
+  auto numbers = numbers_in<2>(name, {16, 16});
+  if (!numbers) return std::nullopt;
+  return PositionAndNonce{LogPosition((*numbers)[0]), Nonce((*numbers)[1])};
+}
+
+// Of a chunk: epoch, position, nonce, index, hash.
+std::optional<PositionAndNonce> chunk_name(std::string_view name) {
+  auto numbers = numbers_in<5>(name, {16, 16, 16, 6, 16});
+  if (!numbers) return std::nullopt;
+  return PositionAndNonce{LogPosition((*numbers)[1]), Nonce((*numbers)[2])};
 }
 
 }  // namespace
@@ -121,7 +149,7 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
   if (!put && put.error().code != object_store::StoreErrc::kPreconditionFailed) {
     co_return store_failed("writing a snapshot manifest", put.error());
   }
-  auto read_back = co_await load(FoundSnapshot{key, position}, PlantedBugs{});
+  auto read_back = co_await load(FoundSnapshot{key, position, nonce}, PlantedBugs{});
   if (!read_back) co_return pass_error(read_back);
   newest_ = manifest;
   co_return manifest;
@@ -145,7 +173,8 @@ runtime::Task<SnapshotResult<std::vector<FoundSnapshot>>> SnapshotStore::find() 
   if (!keys) co_return pass_error(keys);
   std::vector<FoundSnapshot> found;
   for (std::string& key : *keys) {
-    if (auto position = position_in_name(key)) found.push_back({std::move(key), *position});
+    auto name = manifest_name(std::string_view(key).substr(manifest_prefix().size()));
+    if (name) found.push_back({std::move(key), name->position, name->nonce});
   }
   std::sort(found.begin(), found.end(), [](const FoundSnapshot& a, const FoundSnapshot& b) {
     return a.position != b.position ? a.position > b.position : a.key < b.key;
@@ -195,7 +224,8 @@ runtime::Task<SnapshotResult<State>> SnapshotStore::load(FoundSnapshot snapshot,
   co_return std::move(*state);
 }
 
-runtime::Task<SnapshotResult<void>> SnapshotStore::delete_unretained(std::vector<LogPosition> keep) {
+runtime::Task<SnapshotResult<void>> SnapshotStore::delete_unretained(std::vector<LogPosition> keep,
+                                                                     std::set<Nonce> registered) {
   if (keep.empty()) co_return SnapshotResult<void>{};
   LogPosition newest_kept = *std::max_element(keep.begin(), keep.end());
   std::set<LogPosition> kept(keep.begin(), keep.end());
@@ -204,11 +234,13 @@ runtime::Task<SnapshotResult<void>> SnapshotStore::delete_unretained(std::vector
   std::vector<std::string> doomed;
   std::set<std::string> named;
   for (const FoundSnapshot& snapshot : *found) {
-    if (snapshot.position < newest_kept && !kept.contains(snapshot.position)) {
+    bool is_own = registered.contains(snapshot.nonce);
+    if (is_own && snapshot.position < newest_kept && !kept.contains(snapshot.position)) {
       doomed.push_back(snapshot.key);
       continue;
     }
     auto manifest = co_await read_manifest(snapshot.key);
+    if (!manifest && !is_own && manifest.error().code == SnapshotErrc::kDamaged) continue;
     // What cannot be read might name anything: nothing is deleted then.
     if (!manifest) co_return pass_error(manifest);
     for (const auto& chunk : manifest->chunks) named.insert(chunk.key);
@@ -216,11 +248,10 @@ runtime::Task<SnapshotResult<void>> SnapshotStore::delete_unretained(std::vector
   auto chunks = co_await list_all(chunk_prefix());
   if (!chunks) co_return pass_error(chunks);
   for (std::string& key : *chunks) {
+    auto name = chunk_name(std::string_view(key).substr(chunk_prefix().size()));
+    if (!name || !registered.contains(name->nonce)) continue;
     // Chunks above the newest kept position may belong to a snapshot that is being written.
-    std::string_view position_text = std::string_view(key).substr(chunk_prefix().size() + 17, 16);
-    uint64_t position = UINT64_MAX;
-    std::from_chars(position_text.data(), position_text.data() + position_text.size(), position, 16);
-    if (position < newest_kept.value() && !named.contains(key)) doomed.push_back(std::move(key));
+    if (name->position < newest_kept && !named.contains(key)) doomed.push_back(std::move(key));
   }
   for (size_t at = 0; at < doomed.size(); at += kDeletesPerCall) {
     size_t end = std::min(doomed.size(), at + kDeletesPerCall);

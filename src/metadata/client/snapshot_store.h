@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes);
 struct FoundSnapshot {
   std::string key;
   LogPosition position;
+  Nonce nonce;  // of the broker that wrote it
 };
 
 enum class SnapshotErrc : uint8_t { kStore, kDamaged };
@@ -56,8 +58,9 @@ class SnapshotStore {
   runtime::Task<SnapshotResult<std::vector<FoundSnapshot>>> find();
   runtime::Task<SnapshotResult<State>> load(FoundSnapshot snapshot, PlantedBugs bugs);
   // Deletes manifests that are not in `keep` and older than the newest kept, then chunks that no manifest left
-  // names. Other logs' objects stay (invariant 6).
-  runtime::Task<SnapshotResult<void>> delete_unretained(std::vector<LogPosition> keep);
+  // names. What no nonce of `registered` wrote stays, whatever it is (invariant 6).
+  runtime::Task<SnapshotResult<void>> delete_unretained(std::vector<LogPosition> keep,
+                                                        std::set<Nonce> registered);
 
  private:
   std::string manifest_prefix() const;

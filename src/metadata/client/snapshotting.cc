@@ -70,9 +70,13 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
   struct Retained {
     LogPosition trimmable;
     std::vector<LogPosition> positions;
+    std::set<Nonce> registered;
   };
   Retained retained = co_await call(runtime.core(), [this] {
-    Retained result{core.state().trimmable(), retained_positions(core.state())};
+    Retained result{core.state().trimmable(), retained_positions(core.state()), {}};
+    for (const auto& [incarnation, broker] : core.state().incarnations()) {
+      result.registered.insert(broker.nonce);
+    }
     if (bugs.trim_above_snapshot) result.trimmable = core.state().position();
     return result;
   });
@@ -80,7 +84,8 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
     auto trimmed = co_await log.trim(retained.trimmable);
     if (!trimmed) logger.warn("trimming the log failed", {{"problem", trimmed.error().message}});
   }
-  auto deleted = co_await snapshots.delete_unretained(std::move(retained.positions));
+  auto deleted = co_await snapshots.delete_unretained(std::move(retained.positions),
+                                                      std::move(retained.registered));
   if (!deleted) logger.warn("deleting old snapshots failed", {{"problem", deleted.error().message}});
   co_return true;
 }
