@@ -1,12 +1,9 @@
 // What the metadata client makes of an object store that others change while it works.
 #include <gtest/gtest.h>
 
-#include "metadata/client/bucket_identity.h"
-#include "metadata/client/metadata_client.h"
 #include "metadata/client/snapshot_store.h"
 #include "metadata/state/state_testing.h"
-#include "sim/metadata_log.h"
-#include "sim/node.h"
+#include "sim/metadata_client_under_test.h"
 #include "sim/object_store.h"
 #include "sim/run_task.h"
 
@@ -143,6 +140,31 @@ TEST_F(MetadataStoreTest, OldSnapshotsGoAndWhatNoRegisteredBrokerWroteStays) {
   EXPECT_TRUE(is_done);
   for (const std::string& key : foreign) EXPECT_TRUE(shared_.objects().contains(key)) << key;
   EXPECT_EQ(shared_.objects().size(), second.chunks.size() + 1 + foreign.size());
+}
+// Takes its time to list snapshots.
+class SlowListStore final : public DisturbedStore {
+ public:
+  using DisturbedStore::DisturbedStore;
+  Task<> before_list(std::string prefix) override {
+    if (prefix.contains("/snapshots/")) co_await runtime::sleep_for(10s);
+  }
+};
+
+TEST(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackLog) {
+  World world({.seed = 5});
+  SimObjectStore shared(world);
+  SimMetadataLog log(world);
+  ClientUnderTest first(world, log, shared.client("broker0"), 0);
+  world.run_for(5s);
+  ASSERT_TRUE(first.started && *first.started);
+  first.scope.spawn(first.node.process().io(0), "topics", first.make_topics());
+  world.run_for(20s);
+  ClientUnderTest second(world, log, std::make_unique<SlowListStore>(shared.client("broker1")), 1);
+  world.run_for(40s);
+  first.is_over = true;
+  world.run_for(5s);
+  ASSERT_TRUE(second.started);
+  EXPECT_TRUE(*second.started) << second.started->error().message;
 }
 
 }  // namespace

@@ -80,6 +80,12 @@ Task<Result<void, StartError>> MetadataClient::Impl::open_log() {
 Task<Result<void, StartError>> MetadataClient::Impl::load_snapshot(LogPosition tail, LogPosition trimmed) {
   auto found = co_await snapshots.find();
   if (!found) co_return fail(StartErrc::kStore, found.error().message);
+  if (!found->empty() && found->front().position > tail) {
+    // Others may have got so far since the tail was read. Now it is at or above all that was found, if it is sound.
+    auto later = co_await log.tail();
+    if (!later) co_return fail(StartErrc::kLog, later.error().message);
+    tail = *later;
+  }
   std::string problems;
   for (const FoundSnapshot& snapshot : *found) {
     if (snapshot.position > tail) {
