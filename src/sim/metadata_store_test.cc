@@ -167,5 +167,28 @@ TEST(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackL
   EXPECT_TRUE(*second.started) << second.started->error().message;
 }
 
+// Brokers with these bugs that do nothing but beat, by clocks that differ; how many of them gave up.
+size_t fatal_after_beats(PlantedBugs bugs) {
+  World world({.seed = 6});
+  SimObjectStore shared(world);
+  SimMetadataLog log(world);
+  std::vector<std::unique_ptr<ClientUnderTest>> brokers;
+  for (int32_t id = 0; id < 3; ++id) {
+    brokers.push_back(std::make_unique<ClientUnderTest>(
+        world, log, shared.client(fmt::format("broker{}", id)), id, bugs, std::chrono::seconds(id)));
+  }
+  world.run_for(60s);
+  size_t fatal = 0;
+  for (const auto& broker : brokers) fatal += broker->client.fatal().is_set();
+  return fatal;
+}
+
+TEST(MetadataClientBeats, BrokersWhoseStatesDifferFindOut) {
+  EXPECT_EQ(fatal_after_beats({}), 0u);
+  PlantedBugs bugs;
+  bugs.apply_reads_local_broker = true;
+  EXPECT_GT(fatal_after_beats(bugs), 0u);
+}
+
 }  // namespace
 }  // namespace varve::sim

@@ -185,12 +185,10 @@ std::vector<std::pair<Incarnation, Nonce>> ClientCore::live() const {
 std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after) {
   if (now - last_sent_ < beat_after || live().size() < 2) return std::nullopt;
   last_sent_ = now;
-  Beat beat;
-  if (!hash_at_beat_.empty()) {
-    beat.applied = hash_at_beat_.rbegin()->first;
-    beat.state_hash = hash_at_beat_.rbegin()->second;
-  }
-  return beat;
+  // Of the last beat's position, where others know their hash too. The first one is compared with nothing; it makes
+  // everybody note the hash at its own.
+  if (hash_at_beat_.empty()) return Beat{state_.position(), state_.hash()};
+  return Beat{hash_at_beat_.rbegin()->first, hash_at_beat_.rbegin()->second};
 }
 
 bool ClientCore::is_first_live() const {
