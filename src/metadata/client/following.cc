@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "metadata/client/client_loops.h"
 
 namespace varve::metadata {
@@ -98,6 +100,7 @@ Task<> MetadataClient::Impl::sync_loop() {
       if (is_fatal(tail.error().code))
         end_with("the metadata log's tail cannot be read: " + tail.error().message);
       co_await call(runtime.core(), [this, waiters = std::move(waiters)]() mutable {
+        std::erase_if(waiters, [](const SyncWaiter& waiter) { return waiter.completion.is_set(); });
         sync_waiters.insert(sync_waiters.begin(), std::make_move_iterator(waiters.begin()),
                             std::make_move_iterator(waiters.end()));
       });
@@ -109,7 +112,12 @@ Task<> MetadataClient::Impl::sync_loop() {
     LogPosition position = *tail;
     auto applied = co_await call(runtime.core(), [this, position] { return core.applied_up_to(position); });
     co_await runtime::wait_until(applied, MonotonicTime::never(), Done{});
-    if (context.stop.stop_requested()) break;
+    if (context.stop.stop_requested()) {
+      for (SyncWaiter& waiter : waiters) {
+        waiter.completion.set(fail(SyncErrc::kStopping, "this broker is stopping"));
+      }
+      break;
+    }
     last_progress.store(started.since_zero().count(), std::memory_order_relaxed);
     for (SyncWaiter& waiter : waiters) waiter.completion.set(position);
   }
@@ -122,6 +130,10 @@ Task<Result<LogPosition, SyncError>> MetadataClient::Impl::sync(MonotonicTime de
   using SyncOutcome = Result<LogPosition, SyncError>;
   Completion<SyncOutcome> completion;
   co_await call(runtime.core(), [this, completion] {
+    // While the log does not answer, those whose deadline has passed must not pile up.
+    if (sync_waiters.size() >= 64 && std::has_single_bit(sync_waiters.size())) {
+      std::erase_if(sync_waiters, [](const SyncWaiter& waiter) { return waiter.completion.is_set(); });
+    }
     sync_waiters.push_back(SyncWaiter{completion});
     if (sync_wanted) sync_wanted->set(Done{});
   });
