@@ -65,7 +65,7 @@ Task<bool> MetadataClient::Impl::after_failed_append(EntryKey key, LogError erro
       co_return false;
     case LogErrc::kSessionGone:
       logger.warn("the session in the metadata log is gone, registering anew", {});
-      co_await call(runtime.core(), [this] { core.session_lost(); });
+      co_await call(runtime.core(), [this, key] { core.session_lost(key.nonce); });
       co_return false;
     case LogErrc::kTailMoved: {
       auto caught_up = co_await catch_up();

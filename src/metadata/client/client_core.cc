@@ -16,6 +16,12 @@ ClientCore::ClientCore(BrokerId broker, PlantedBugs bugs)
 void ClientCore::apply(const std::vector<LogEntry>& entries) {
   for (const LogEntry& entry : entries) {
     if (entry.position <= state_.position()) continue;
+    if (is_above_this_program()) {
+      fatal_.set(FatalError{
+          fmt::format("the cluster is at feature level {}, this program knows {}: a newer one is needed",
+                      state_.feature_level(), kHighestFeatureLevel)});
+      break;
+    }
     ApplyOutcome outcome = state_.apply(entry.position, entry.bytes.view());
     after_entry(entry, outcome);
   }
@@ -29,6 +35,8 @@ void ClientCore::after_entry(const LogEntry& entry, const ApplyOutcome& outcome)
     newest_snapshot_ = state_.snapshots().back().position;
     bytes_since_snapshot_ = 0;
   }
+  // Whoever is told of an own entry looks for its effect in the image at once, on another thread.
+  if (own_nonces_.contains(outcome.nonce)) publish_image();
   note_registration(entry.position, outcome);
   note_fences(outcome);
   proposer_.applied(outcome);
@@ -77,7 +85,8 @@ void ClientCore::note_fences(const ApplyOutcome& outcome) {
   }
 }
 
-void ClientCore::session_lost() {
+void ClientCore::session_lost(Nonce nonce) {
+  if (nonce != this->nonce()) return;
   proposer_.fenced();
   needs_registration_ = true;
   if (registration_waiter_) registration_waiter_->set(runtime::Done{});
@@ -131,6 +140,7 @@ void ClientCore::reload(State state) {
   auto own = state_.incarnations().find(incarnation());
   std::optional<EntrySequence> last_sequence;
   if (own != state_.incarnations().end()) last_sequence = own->second.last_sequence;
+  publish_image();
   proposer_.reloaded(last_sequence);
   if (own != state_.incarnations().end() && !own->second.is_live) {
     ApplyOutcome fence;
@@ -141,7 +151,6 @@ void ClientCore::reload(State state) {
     auto registered = state_.incarnation_of(expected_registration_->first);
     if (registered) resolve_registration(expected_registration_->first, *registered);
   }
-  publish_image();
   wake_position_waiters();
 }
 

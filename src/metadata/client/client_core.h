@@ -46,8 +46,9 @@ class ClientCore {
 
   // The registration entry of `nonce` was, or is about to be, appended.
   runtime::Completion<RegistrationResult> expect_registration(Nonce nonce);
-  // The session of the current incarnation is gone: it will be fenced, so nothing more is sent under it.
-  void session_lost();
+  // The session of `nonce` is gone. If that is the current incarnation's, it will be fenced: nothing more is sent under
+  // it. An answer may be late, and tell of one before.
+  void session_lost(Nonce nonce);
   // True if the current incarnation was fenced by another broker's FenceBroker: a new registration is needed.
   bool needs_registration() const { return needs_registration_; }
   // Completed when needs_registration() becomes true, or was already.
@@ -62,6 +63,8 @@ class ClientCore {
   void sent_entry(MonotonicTime now) { last_sent_ = now; }
   // This broker is the one to do a duty that one broker does: the live one with the lowest id.
   bool is_first_live() const;
+  // The entries to come are in a grammar that this program does not know: it must not apply them (invariant 2).
+  bool is_above_this_program() const { return state_.feature_level() > kHighestFeatureLevel; }
   // States differ somewhere: nobody may snapshot, trim or delete.
   bool is_diverged() const { return is_diverged_; }
 

@@ -108,9 +108,7 @@ Task<> MetadataClient::Impl::membership_loop() {
       for (const auto& [incarnation, nonce] : live) {
         if (std::find(sessions->begin(), sessions->end(), nonce) != sessions->end()) continue;
         if (incarnation == core.incarnation()) {
-          co_await call(runtime.core(), [this, lost = incarnation] {
-            if (core.incarnation() == lost) core.session_lost();
-          });
+          co_await call(runtime.core(), [this, lost = nonce] { core.session_lost(lost); });
         } else if (fences_proposed.insert(incarnation).second) {
           logger.info("fencing a broker without a session", {{"incarnation", incarnation}});
           co_await propose_and_forget(FenceBroker{incarnation});

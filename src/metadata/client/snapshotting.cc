@@ -84,8 +84,8 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
     auto trimmed = co_await log.trim(retained.trimmable);
     if (!trimmed) logger.warn("trimming the log failed", {{"problem", trimmed.error().message}});
   }
-  auto deleted = co_await snapshots.delete_unretained(std::move(retained.positions),
-                                                      std::move(retained.registered));
+  auto deleted =
+      co_await snapshots.delete_unretained(std::move(retained.positions), std::move(retained.registered));
   if (!deleted) logger.warn("deleting old snapshots failed", {{"problem", deleted.error().message}});
   co_return true;
 }

@@ -36,6 +36,10 @@ Task<Result<void, StartError>> MetadataClient::Impl::start() {
   if (!opened) co_return opened;
   auto caught_up = co_await catch_up();
   if (!caught_up) co_return fail(StartErrc::kLog, "reading the metadata log: " + caught_up.error().message);
+  bool is_too_old = co_await call(runtime.core(), [this] { return core.is_above_this_program(); });
+  if (is_too_old)
+    co_return fail(StartErrc::kFeatureLevel,
+                   "the cluster is at a feature level above what this program knows");
 
   runtime::Executor& executor = runtime.io(0);
   last_progress.store(runtime.now().since_zero().count(), std::memory_order_relaxed);

@@ -1,0 +1,74 @@
+#include "metadata/client/client_core.h"
+
+#include <gtest/gtest.h>
+
+#include "metadata/state/state_testing.h"
+
+namespace varve::metadata {
+namespace {
+
+constexpr Nonce kNonce{77};
+constexpr Nonce kLaterNonce{78};
+
+// A broker's core, fed with entries that the test writes.
+struct ClientCoreTest : testing::Test {
+  ClientCore core{BrokerId(0), PlantedBugs{}};
+  LogPosition position;
+
+  void apply(const Entry& entry) {
+    position = position.plus(1);
+    core.apply({LogEntry{position, Slice::take(encode_entry(entry))}});
+  }
+  Incarnation register_as(Nonce nonce, uint32_t highest_level = 1) {
+    auto registered = core.expect_registration(nonce);
+    apply(StateDriver{}.registration(0, nonce, highest_level));
+    EXPECT_TRUE(registered.is_set());
+    return core.incarnation();
+  }
+  // What the proposer sends now, applied.
+  void apply_outgoing() {
+    auto sent = core.proposer().outgoing(FeatureLevel(1), WallTime(1000));
+    ASSERT_TRUE(sent);
+    position = position.plus(1);
+    core.apply({LogEntry{position, sent->bytes}});
+  }
+};
+
+TEST_F(ClientCoreTest, TheImageHasAnOwnEntryBeforeItsProposerIsTold) {
+  register_as(kNonce);
+  runtime::Completion<ProposeResult> made;
+  CreateTopic topic{.id = StateDriver::topic_id(1), .name = "orders", .partitions = 1};
+  core.proposer().propose({topic}, made);
+  bool was_there = false;
+  // The listener is called right after the promises.
+  core.set_listener([&](const ApplyOutcome&) {
+    was_there = made.is_set() && core.image()->find_topic("orders") != nullptr;
+  });
+  apply_outgoing();
+  EXPECT_TRUE(was_there);
+}
+
+TEST_F(ClientCoreTest, ALateAnswerAboutAnEarlierSessionDoesNotEndTheCurrentOne) {
+  register_as(kNonce);
+  register_as(kLaterNonce);
+  core.session_lost(kNonce);
+  EXPECT_FALSE(core.needs_registration());
+  core.session_lost(kLaterNonce);
+  EXPECT_TRUE(core.needs_registration());
+}
+
+TEST_F(ClientCoreTest, ABrokerBelowTheFeatureLevelHaltsBeforeItAppliesAnEntryOfIt) {
+  register_as(kNonce, 2);
+  runtime::Completion<ProposeResult> raised;
+  core.proposer().propose({RaiseFeatureLevel{FeatureLevel(2)}}, raised);
+  apply_outgoing();
+  EXPECT_FALSE(core.fatal().is_set());
+  LogPosition before = core.state().position();
+  core.proposer().propose({AllocateProducerIds{}}, {});
+  apply_outgoing();
+  EXPECT_EQ(core.state().position(), before);
+  EXPECT_TRUE(core.fatal().is_set());
+}
+
+}  // namespace
+}  // namespace varve::metadata
