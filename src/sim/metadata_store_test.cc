@@ -79,8 +79,8 @@ class MetadataStoreTest : public testing::Test {
     return *written;
   }
   runtime::Executor& io() { return node_.process().io(0); }
-  static Task<> delete_into(SnapshotStore& snapshots, std::vector<LogPosition> keep, std::set<Nonce> registered,
-                            bool& is_done) {
+  static Task<> delete_into(SnapshotStore& snapshots, std::vector<LogPosition> keep,
+                            std::set<Nonce> registered, bool& is_done) {
     is_done = (co_await snapshots.delete_unretained(std::move(keep), std::move(registered))).has_value();
   }
   std::string manifest_key(const SnapshotManifest& manifest) const {
