@@ -122,7 +122,12 @@ void IngestBuffer::enter(IncomingBatch batch, const ChainKey& key, MonotonicTime
   Chain& chain = chains_.find_or_make(key);
   ++chain.open;
   batch.pending.chain = &chain;
-  if (chain.open > config_.chain_batches_max) return drop(batch, AppendVerdict::kTooManyWaiting);
+  if (chain.open > config_.chain_batches_max) {
+    chain.is_failing = true;
+    fail_waiting_requests();
+    chain.is_failing = false;
+    return drop(batch, AppendVerdict::kTooManyWaiting);
+  }
   if (config_.early_acks && !key.is_producer) {
     batch.pending.is_early = true;
     batch.pending.request->set_result(batch.pending.slot, {.verdict = AppendVerdict::kBuffered});

@@ -121,7 +121,9 @@ class IngestBuffer {
   void settle(PendingRun& run, const std::vector<AppendResult>& results, MonotonicTime now);
   // Before their commit: later batches of their chains that wait here fail too.
   void fail(std::vector<PendingRun*> runs, AppendVerdict verdict, MonotonicTime now);
+  // Answers what is buffered, held or waits for room of the chains marked as failing, and clears the marks.
   void spread_failure(const std::vector<Chain*>& chains, MonotonicTime now);
+  void fail_waiting_requests();
   void upload_again(std::vector<PendingRun*> runs, MonotonicTime not_before);
   void erase_settled_objects();
   void answer(PendingBatch& batch, const AppendResult& result);

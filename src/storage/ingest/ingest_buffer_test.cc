@@ -197,6 +197,24 @@ TEST_F(IngestBufferTest, a_chain_has_a_limit_of_waiting_batches) {
   EXPECT_EQ(buffer_->memory_bytes(), 0u);
 }
 
+TEST_F(IngestBufferTest, what_waits_for_room_behind_a_batch_over_the_chain_s_limit_fails_too) {
+  make({.memory_bytes_max = 1'000, .chain_batches_max = 2});
+  size_t room = submit({{kP1, -1, -1, 0, 1'000}}, 2);
+  size_t request = submit({{kP0, -1, -1}, {kP0, -1, -1}, {kP0, -1, -1}}, 1);
+  size_t behind = submit({{kP0, -1, -1}, {kP1, -1, -1}}, 1);
+  succeed(start_upload());
+  accept_all();
+  EXPECT_EQ(verdict(room), AppendVerdict::kAccepted);
+  succeed(start_upload());
+  accept_all();
+  EXPECT_EQ(verdict(request, 2), AppendVerdict::kTooManyWaiting);
+  succeed(start_upload());
+  accept_all();
+  EXPECT_EQ(verdict(behind, 0), AppendVerdict::kPredecessorFailed);
+  EXPECT_EQ(verdict(behind, 1), AppendVerdict::kAccepted);
+  EXPECT_TRUE(buffer_->is_empty());
+}
+
 TEST_F(IngestBufferTest, large_batches_are_referenced_only_where_they_fill_their_frame) {
   make();
   submit({{kP0, -1, -1, 0, 10'000}, {kP0, -1, -1, 0, 100}}, 1);

@@ -339,7 +339,6 @@ void IngestBuffer::fail(std::vector<PendingRun*> runs, AppendVerdict verdict, Mo
 }
 
 void IngestBuffer::spread_failure(const std::vector<Chain*>& chains, MonotonicTime now) {
-  std::vector<IncomingBatch> kept;
   std::vector<IncomingBatch> buffered = std::exchange(buffer_, {});
   input_ = {};
   std::vector<IncomingBatch> failed;
@@ -355,6 +354,14 @@ void IngestBuffer::spread_failure(const std::vector<Chain*>& chains, MonotonicTi
     chain->expected.reset();
   }
   for (IncomingBatch& batch : failed) drop(batch, AppendVerdict::kPredecessorFailed);
+  fail_waiting_requests();
+  for (Chain* chain : chains) {
+    chain->is_failing = false;
+    chains_.close_one(*chain);
+  }
+}
+
+void IngestBuffer::fail_waiting_requests() {
   for (WaitingRequest& request : waiting_requests_) {
     for (size_t i = 0; i < request.batches.size();) {
       Chain* chain = chains_.find(request.chains[i]);
@@ -371,10 +378,6 @@ void IngestBuffer::spread_failure(const std::vector<Chain*>& chains, MonotonicTi
     }
   }
   std::erase_if(waiting_requests_, [](const WaitingRequest& request) { return request.batches.empty(); });
-  for (Chain* chain : chains) {
-    chain->is_failing = false;
-    chains_.close_one(*chain);
-  }
 }
 
 void IngestBuffer::upload_again(std::vector<PendingRun*> runs, MonotonicTime not_before) {

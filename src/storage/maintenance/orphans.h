@@ -1,0 +1,25 @@
+// Which objects in the bucket are nobody's: uploads that were never committed, and late copies of deleted ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/planted_bugs.h"
+#include "metadata/state/state.h"
+
+namespace varve::storage {
+
+struct OrphanRules {
+  std::string key_prefix;
+  Uuid log_id;
+  PlantedBugs bugs{};
+};
+
+// Of `keys`, those that may be deleted: WAL objects of this log (invariant 6: by log id and by a nonce that it
+// registered), of an epoch that the fence has passed, so that no entry can refer to them any more, and that the
+// state at the same position neither refers to nor keeps for its pending deletions (invariant 7). Core only.
+std::vector<std::string> find_orphans(const metadata::State& state, const OrphanRules& rules,
+                                      const std::vector<std::string>& keys);
+
+}  // namespace varve::storage
