@@ -17,6 +17,8 @@ void StorageBroker::boot() {
   metadata::ClientConfig config;
   config.broker = options_.id;
   config.key_prefix = options_.ingest.key_prefix;
+  config.snapshot_after_bytes = options_.snapshot_after_bytes;
+  config.snapshot_after_time = options_.snapshot_after_time;
   parts_->client = std::make_unique<metadata::MetadataClient>(process, *parts_->log, *parts_->store, config,
                                                               parts_->logger, parts_->metrics, options_.bugs);
   if (options_.wrap_store) parts_->wrapped_store = options_.wrap_store(*parts_->store);
@@ -39,10 +41,44 @@ void StorageBroker::boot() {
 
 runtime::Task<> StorageBroker::run(Parts* parts) {
   auto started = co_await parts->client->start();
+  if (started) {
+    storage::GarbageCollectorConfig config = options_.collector;
+    config.key_prefix = options_.ingest.key_prefix;
+    config.broker = options_.id;
+    parts->collector = std::make_unique<storage::GarbageCollector>(
+        process(), *parts->client, *parts->store, std::move(config), parts->logger, parts->metrics, options_.bugs);
+    parts->collector->start();
+  }
   parts->is_serving = started.has_value();
   if (started) co_await parts->client->fatal().wait();
   parts->is_serving = false;
   parts->has_failed = true;
+}
+
+namespace {
+
+runtime::Task<> fetch_into(storage::Fetcher* fetcher, storage::FetchRequest request,
+                           runtime::Completion<std::vector<storage::FetchedPartition>> result) {
+  result.set(co_await fetcher->fetch(std::move(request)));
+}
+
+runtime::Task<> propose_into(metadata::MetadataClient* client, metadata::Command command,
+                             runtime::Completion<metadata::ProposeResult> result) {
+  result.set(co_await client->propose(std::move(command)));
+}
+
+}  // namespace
+
+runtime::Completion<std::vector<storage::FetchedPartition>> StorageBroker::fetch(storage::FetchRequest request) {
+  runtime::Completion<std::vector<storage::FetchedPartition>> result;
+  parts_->scope.spawn(io(1), "fetch", fetch_into(parts_->fetcher.get(), std::move(request), result));
+  return result;
+}
+
+runtime::Completion<metadata::ProposeResult> StorageBroker::propose(metadata::Command command) {
+  runtime::Completion<metadata::ProposeResult> result;
+  parts_->scope.spawn(io(1), "propose", propose_into(parts_->client.get(), std::move(command), result));
+  return result;
 }
 
 void StorageBroker::crash(CrashKind kind) {
@@ -52,6 +88,7 @@ void StorageBroker::crash(CrashKind kind) {
 
 runtime::Task<> StorageBroker::stop() {
   parts_->is_serving = false;
+  if (parts_->collector) co_await parts_->collector->stop();
   co_await parts_->fetcher->stop();
   co_await parts_->ingest->stop();
   co_await parts_->client->stop();

@@ -17,6 +17,7 @@
 #include "sim/object_store.h"
 #include "storage/fetch/fetcher.h"
 #include "storage/ingest/ingest.h"
+#include "storage/maintenance/garbage_collector.h"
 
 namespace varve::sim {
 
@@ -24,6 +25,10 @@ struct StorageBrokerOptions {
   BrokerId id{1};
   Limits limits{};
   storage::IngestConfig ingest{.key_prefix = "ns"};
+  uint64_t snapshot_after_bytes = 64ull << 20;
+  Duration snapshot_after_time = 60s;
+  // Its prefix and broker are filled in; looks never, unless the interval is set.
+  storage::GarbageCollectorConfig collector{.look_interval = std::chrono::hours(1'000)};
   PlantedBugs bugs{};
   // Puts a store of the test's in front of the one that ingest and fetch use.
   std::function<std::unique_ptr<object_store::ObjectStore>(object_store::ObjectStore&)> wrap_store{};
@@ -60,6 +65,10 @@ class StorageBroker {
   uint64_t counter(std::string_view name) { return parts_->metrics.counter(name, "").value(); }
   const StorageBrokerOptions& options() const { return options_; }
 
+  // Calls from outside the node: they run on it and end with it, in which case the completion is never set.
+  runtime::Completion<std::vector<storage::FetchedPartition>> fetch(storage::FetchRequest request);
+  runtime::Completion<metadata::ProposeResult> propose(metadata::Command command);
+
  private:
   struct Parts {
     MetricRegistry metrics;
@@ -71,12 +80,13 @@ class StorageBroker {
     std::unique_ptr<storage::BlockCache> cache;
     std::unique_ptr<storage::Ingest> ingest;
     std::unique_ptr<storage::Fetcher> fetcher;
+    std::unique_ptr<storage::GarbageCollector> collector;
     bool is_serving = false;
     bool has_failed = false;
     runtime::TaskScope scope;
   };
 
-  static runtime::Task<> run(Parts* parts);
+  runtime::Task<> run(Parts* parts);
 
   Node& node_;
   SimObjectStore& store_;
