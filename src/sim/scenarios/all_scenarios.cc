@@ -2,6 +2,7 @@
 
 #include "sim/scenario.h"
 #include "sim/scenarios/brokers_scenario.h"
+#include "sim/storage/storage_scenario.h"
 #include "sim/toy_scenario.h"
 
 namespace varve::sim {
@@ -10,6 +11,9 @@ std::span<const Scenario> all_scenarios() {
   static constexpr std::array kScenarios = {
       Scenario{"brokers", "three brokers with producers and consumers, under every fault", run_brokers,
                kBrokersExpected},
+      Scenario{"storage",
+               "produce, fetch and collect garbage through three brokers, below the Kafka protocol",
+               run_storage, kStorageExpected},
       Scenario{"toy", "three nodes claim keys by conditional puts, over every seam", run_toy, kToyExpected},
   };
   return kScenarios;

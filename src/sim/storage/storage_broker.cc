@@ -45,8 +45,9 @@ runtime::Task<> StorageBroker::run(Parts* parts) {
     storage::GarbageCollectorConfig config = options_.collector;
     config.key_prefix = options_.ingest.key_prefix;
     config.broker = options_.id;
-    parts->collector = std::make_unique<storage::GarbageCollector>(
-        process(), *parts->client, *parts->store, std::move(config), parts->logger, parts->metrics, options_.bugs);
+    parts->collector = std::make_unique<storage::GarbageCollector>(process(), *parts->client, *parts->store,
+                                                                   std::move(config), parts->logger,
+                                                                   parts->metrics, options_.bugs);
     parts->collector->start();
   }
   parts->is_serving = started.has_value();
@@ -69,7 +70,8 @@ runtime::Task<> propose_into(metadata::MetadataClient* client, metadata::Command
 
 }  // namespace
 
-runtime::Completion<std::vector<storage::FetchedPartition>> StorageBroker::fetch(storage::FetchRequest request) {
+runtime::Completion<std::vector<storage::FetchedPartition>> StorageBroker::fetch(
+    storage::FetchRequest request) {
   runtime::Completion<std::vector<storage::FetchedPartition>> result;
   parts_->scope.spawn(io(1), "fetch", fetch_into(parts_->fetcher.get(), std::move(request), result));
   return result;

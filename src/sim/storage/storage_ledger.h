@@ -50,9 +50,11 @@ class StorageLedger {
   // Acknowledged from the buffer of a broker that has not crashed since.
   void promised(const SentBatch& batch) { promised_.push_back(batch.name); }
   // An answer to a fetch from `offset`: its batches, checked against what was sent.
-  std::vector<StoredBatch> read(PartitionHandle partition, Offset offset, const storage::FetchedPartition& fetched);
+  std::vector<StoredBatch> read(PartitionHandle partition, Offset offset,
+                                const storage::FetchedPartition& fetched);
   // Everything a partition holds, in the end.
-  void check_partition(PartitionHandle partition, const std::vector<StoredBatch>& stored, Offset high_watermark);
+  void check_partition(PartitionHandle partition, const std::vector<StoredBatch>& stored,
+                       Offset high_watermark);
   // After all partitions were checked.
   void check_promises();
 

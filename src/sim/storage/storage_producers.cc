@@ -13,7 +13,8 @@ using storage::AppendVerdict;
 constexpr Duration kPatience = 90s;
 constexpr size_t kWindowMax = 4;
 
-runtime::Completion<storage::AppendResults> send(StorageBroker& broker, const SentBatch& batch, uint64_t connection) {
+runtime::Completion<storage::AppendResults> send(StorageBroker& broker, const SentBatch& batch,
+                                                 uint64_t connection) {
   storage::AppendBatch append;
   append.partition = batch.partition;
   append.index = PartitionIndex(0);
@@ -23,11 +24,13 @@ runtime::Completion<storage::AppendResults> send(StorageBroker& broker, const Se
   append.producer_id = batch.producer_id;
   if (batch.producer_id != kNoProducerId) append.producer_epoch = ProducerEpoch(0);
   append.first_sequence = batch.first_sequence;
-  storage::AppendRequest request{.connection = connection, .frame_bytes = batch.bytes.size(), .batches = {append}};
+  storage::AppendRequest request{
+      .connection = connection, .frame_bytes = batch.bytes.size(), .batches = {append}};
   return broker.ingest().submit(std::move(request));
 }
 
-Task<std::optional<AppendResult>> wait_for(World& world, runtime::Completion<storage::AppendResults> completion) {
+Task<std::optional<AppendResult>> wait_for(World& world,
+                                           runtime::Completion<storage::AppendResults> completion) {
   storage::AppendResults results = co_await runtime::wait_until(completion, world.now() + kPatience, {});
   if (results.empty()) co_return std::nullopt;
   std::string name(storage::append_verdict_name(results[0].verdict));
@@ -40,7 +43,9 @@ Duration draw(Random& random, Duration low, Duration high) {
   return Duration(random.between(low.count(), high.count()));
 }
 
-size_t draw_value_bytes(Random& random) { return static_cast<size_t>(random.between(1, random.chance(1, 4) ? 2'000 : 200)); }
+size_t draw_value_bytes(Random& random) {
+  return static_cast<size_t>(random.between(1, random.chance(1, 4) ? 2'000 : 200));
+}
 
 }  // namespace
 
@@ -54,13 +59,15 @@ StorageBroker* StorageCluster::choose(Random& random) const {
 
 uint64_t StorageCluster::connection(size_t client, StorageBroker& broker) {
   uint64_t fresh = connections_.size() + 1;
-  return connections_.emplace(std::tuple(client, broker.options().id, broker.process().life()), fresh).first->second;
+  return connections_.emplace(std::tuple(client, broker.options().id, broker.process().life()), fresh)
+      .first->second;
 }
 
 Task<> PlainProducer::run() {
   StorageBroker* broker = nullptr;
   while (batches_left_ > 0) {
-    if (broker == nullptr || !broker->is_serving() || random_.chance(1, 10)) broker = cluster_.choose(random_);
+    if (broker == nullptr || !broker->is_serving() || random_.chance(1, 10))
+      broker = cluster_.choose(random_);
     if (broker != nullptr) {
       uint64_t connection = cluster_.connection(client_, *broker);
       uint64_t life = broker->process().life();
@@ -70,8 +77,8 @@ Task<> PlainProducer::run() {
       std::vector<runtime::Completion<storage::AppendResults>> replies;
       for (size_t n = std::min(batches_left_, 1 + random_.below(2 * kWindowMax)); n > 0; --n) {
         uint32_t records = static_cast<uint32_t>(1 + random_.below(3));
-        window.push_back(&ledger_.make(partition, records, draw_value_bytes(random_), kNoProducerId, kNoSequence,
-                                       connection));
+        window.push_back(&ledger_.make(partition, records, draw_value_bytes(random_), kNoProducerId,
+                                       kNoSequence, connection));
         replies.push_back(send(*broker, *window.back(), connection));
       }
       batches_left_ -= window.size();
@@ -103,8 +110,8 @@ void PlainProducer::judge(StorageBroker& broker, uint64_t life, const std::vecto
     } else if (storage::is_retriable(result.verdict)) {
       failed = window[i];
     } else {
-      ledger_.findings().require(result.verdict == AppendVerdict::kUnknownPartition && window[i]->partition !=
-                                     cluster_.partitions.front(),
+      ledger_.findings().require(result.verdict == AppendVerdict::kUnknownPartition &&
+                                     window[i]->partition != cluster_.partitions.front(),
                                  "batch {} without a producer id: {}", window[i]->name,
                                  storage::append_verdict_name(result.verdict));
     }
@@ -164,8 +171,9 @@ Task<> IdempotentProducer::send_window(Stream& stream, PartitionHandle partition
     }
     // All before the first is acknowledged, so it continues what is stored, or repeats it.
     if (i == 0 && result) {
-      ledger_.findings().require(storage::is_retriable(result->verdict), "batch {} of producer {} at sequence {}: {}",
-                                 stream.open.front()->name, id_, stream.open.front()->first_sequence,
+      ledger_.findings().require(storage::is_retriable(result->verdict),
+                                 "batch {} of producer {} at sequence {}: {}", stream.open.front()->name, id_,
+                                 stream.open.front()->first_sequence,
                                  storage::append_verdict_name(result->verdict));
     }
     is_in_order = false;
@@ -185,12 +193,14 @@ Task<> consume(StorageCluster& cluster, StorageLedger& ledger) {
         .bytes_min = static_cast<uint32_t>(random.below(2)),
         .deadline = cluster.world().now() + 1s};
     std::vector<storage::FetchedPartition> none;
-    auto fetched = co_await runtime::wait_until(broker->fetch(request), cluster.world().now() + kPatience, none);
+    auto fetched =
+        co_await runtime::wait_until(broker->fetch(request), cluster.world().now() + kPatience, none);
     if (fetched.empty()) continue;
     storage::FetchErrc error = fetched[0].error;
     ledger.findings().require(
         error != storage::FetchErrc::kOffsetOutOfRange && error != storage::FetchErrc::kUnknownPartition,
-        "a fetch of {} from the acknowledged offset {}: {}", partition, *offset, storage::fetch_error_name(error));
+        "a fetch of {} from the acknowledged offset {}: {}", partition, *offset,
+        storage::fetch_error_name(error));
     if (error == storage::FetchErrc::kNone) ledger.read(partition, *offset, fetched[0]);
   }
 }
@@ -203,7 +213,8 @@ Task<> make_brief_topics(StorageCluster& cluster, StorageLedger& ledger) {
     StorageBroker* broker = cluster.choose(random);
     if (broker == nullptr) continue;
     Uuid id = random.uuid();
-    metadata::CreateTopic create{.id = id, .name = fmt::format("brief{}", life), .partitions = 1, .configs = {}};
+    metadata::CreateTopic create{
+        .id = id, .name = fmt::format("brief{}", life), .partitions = 1, .configs = {}};
     co_await runtime::wait_until(broker->propose(create), cluster.world().now() + kPatience, timeout);
     if (broker->is_serving()) {
       const metadata::TopicView* topic = broker->client().image()->find_topic(id);

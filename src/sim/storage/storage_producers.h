@@ -15,7 +15,8 @@ namespace varve::sim {
 // The brokers as a client sees them.
 class StorageCluster {
  public:
-  StorageCluster(World& world, std::vector<StorageBroker*> brokers) : world_(world), brokers_(std::move(brokers)) {}
+  StorageCluster(World& world, std::vector<StorageBroker*> brokers)
+      : world_(world), brokers_(std::move(brokers)) {}
 
   World& world() { return world_; }
   const std::vector<StorageBroker*>& brokers() const { return brokers_; }
@@ -24,9 +25,9 @@ class StorageCluster {
   // Names the connection of a client to a broker's present life.
   uint64_t connection(size_t client, StorageBroker& broker);
 
-  std::vector<PartitionHandle> partitions;     // of the topic that stays
+  std::vector<PartitionHandle> partitions;         // of the topic that stays
   std::optional<PartitionHandle> brief_partition;  // of a topic that will be deleted, or was
-  bool is_over = false;                        // consumers and topic makers end
+  bool is_over = false;                            // consumers and topic makers end
 
  private:
   World& world_;
@@ -38,7 +39,10 @@ class StorageCluster {
 class PlainProducer {
  public:
   PlainProducer(StorageCluster& cluster, StorageLedger& ledger, size_t client, size_t batches)
-      : cluster_(cluster), ledger_(ledger), random_(cluster.world().random().fork()), client_(client),
+      : cluster_(cluster),
+        ledger_(ledger),
+        random_(cluster.world().random().fork()),
+        client_(client),
         batches_left_(batches) {}
 
   runtime::Task<> run();
@@ -68,7 +72,10 @@ class PlainProducer {
 class IdempotentProducer {
  public:
   IdempotentProducer(StorageCluster& cluster, StorageLedger& ledger, size_t client, size_t batches)
-      : cluster_(cluster), ledger_(ledger), random_(cluster.world().random().fork()), client_(client),
+      : cluster_(cluster),
+        ledger_(ledger),
+        random_(cluster.world().random().fork()),
+        client_(client),
         batches_left_(batches) {}
 
   runtime::Task<> run();

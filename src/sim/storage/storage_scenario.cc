@@ -27,10 +27,11 @@ StorageBrokerOptions broker_options(Random& random, const PlantedBugs& bugs) {
   options.ingest.early_acks = random.chance(1, 4);
   options.snapshot_after_bytes = 20'000;
   options.snapshot_after_time = 10s;
-  options.collector = {.look_interval = 1s,
-                       .fence_interval = Duration(random.between(Duration(1s).count(), Duration(20s).count())),
-                       .sweep_interval = 20s,
-                       .keys_per_request = static_cast<size_t>(random.between(1, 10))};
+  options.collector = {
+      .look_interval = 1s,
+      .fence_interval = Duration(random.between(Duration(1s).count(), Duration(20s).count())),
+      .sweep_interval = 20s,
+      .keys_per_request = static_cast<size_t>(random.between(1, 10))};
   return options;
 }
 
@@ -43,7 +44,8 @@ class StorageRun {
     std::vector<NemesisVictim> victims;
     std::vector<StorageBroker*> all;
     for (size_t i = 0; i < kBrokers; ++i) {
-      nodes_.push_back(std::make_unique<Node>(world_, NodeOptions{.host = fmt::format("broker{}", i + 1)}, &network_));
+      nodes_.push_back(
+          std::make_unique<Node>(world_, NodeOptions{.host = fmt::format("broker{}", i + 1)}, &network_));
       broker.id = BrokerId(static_cast<int32_t>(i) + 1);
       brokers_.push_back(std::make_unique<StorageBroker>(*nodes_[i], store_, log_, broker));
       StorageBroker* made = brokers_.back().get();
@@ -103,7 +105,8 @@ class StorageRun {
     for (auto& broker : brokers_) broker->boot();
     watch();
     RunEnd end = world_.run_until([this] {
-      return std::all_of(brokers_.begin(), brokers_.end(), [](const auto& broker) { return broker->is_serving(); });
+      return std::all_of(brokers_.begin(), brokers_.end(),
+                         [](const auto& broker) { return broker->is_serving(); });
     });
     if (end != RunEnd::kDone) return end;
     auto created = brokers_[0]->propose(
@@ -128,7 +131,8 @@ class StorageRun {
     metadata::WalObjectName other_nonce = other_log;
     other_nonce.log_id = brokers_[0]->client().identity().id;
     other_nonce.nonce = Nonce(world_.random().next());
-    foreign_ = {metadata::wal_key("ns", other_log), metadata::wal_key("ns", other_nonce), "ns/_wal/00/readme"};
+    foreign_ = {metadata::wal_key("ns", other_log), metadata::wal_key("ns", other_nonce),
+                "ns/_wal/00/readme"};
     for (const std::string& key : foreign_) store_.foreign_put(key, Slice::copy_of(as_bytes("foreign")));
   }
 
@@ -169,7 +173,8 @@ class StorageRun {
   }
 
   bool all_serve() const {
-    return std::all_of(brokers_.begin(), brokers_.end(), [](const auto& broker) { return broker->is_serving(); });
+    return std::all_of(brokers_.begin(), brokers_.end(),
+                       [](const auto& broker) { return broker->is_serving(); });
   }
 
   // Reads every partition through every broker, from its start to its end.
@@ -182,8 +187,9 @@ class StorageRun {
         for (int tries = 0; next != end && tries < 1'000; ++tries) {
           storage::FetchRequest request{.partitions = {{partition, next, 10'000}}};
           auto fetched = co_await broker->fetch(request).wait();
-          findings_.require(fetched[0].error == storage::FetchErrc::kNone, "reading {} from {} in the end: {}", partition,
-                            next, storage::fetch_error_name(fetched[0].error));
+          findings_.require(fetched[0].error == storage::FetchErrc::kNone,
+                            "reading {} from {} in the end: {}", partition, next,
+                            storage::fetch_error_name(fetched[0].error));
           if (fetched[0].error != storage::FetchErrc::kNone) co_return;
           end = fetched[0].high_watermark;
           for (const StoredBatch& batch : ledger_.read(partition, next, fetched[0])) {
@@ -197,7 +203,8 @@ class StorageRun {
     for (auto& producer : plain_) {
       for (const PlainProducer::Promise& promise : producer->promises) {
         bool lives_on = promise.broker->process().life() == promise.life;
-        bool stays = std::count(cluster_->partitions.begin(), cluster_->partitions.end(), promise.batch->partition) > 0;
+        bool stays = std::count(cluster_->partitions.begin(), cluster_->partitions.end(),
+                                promise.batch->partition) > 0;
         if (lives_on && stays) ledger_.promised(*promise.batch);
       }
     }

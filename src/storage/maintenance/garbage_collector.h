@@ -16,8 +16,8 @@
 namespace varve::storage {
 
 struct GarbageCollectorConfig {
-  std::string key_prefix{};        // the namespace
-  BrokerId broker{};               // this one
+  std::string key_prefix{};         // the namespace
+  BrokerId broker{};                // this one
   Duration look_interval = 10s;     // for objects that may be deleted
   Duration fence_interval = 5min;   // an advance costs the uploads under way a second PUT
   Duration sweep_interval = 60min;  // between the ends and beginnings of two LISTs of all WAL objects
