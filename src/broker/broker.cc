@@ -8,6 +8,7 @@
 #include "broker/admin/admin_http.h"
 #include "broker/handlers/handler_table.h"
 #include "broker/server/server.h"
+#include "object_store/metered_store.h"
 #include "storage/cache/block_cache.h"
 #include "storage/fetch/fetcher.h"
 #include "storage/ingest/ingest.h"
@@ -57,7 +58,8 @@ struct Broker::Impl {
         logger(std::move(logger_in)),
         metrics(metrics_in),
         bugs(bugs_in),
-        admin(metrics, readiness, world.log),
+        store(world.store, world.runtime, metrics),
+        admin(metrics, readiness, store, world.log),
         http(world.runtime, admin, {}, logger.component("http")) {}
 
   // Everything that stands on the metadata client, which needs the bound address.
@@ -90,6 +92,7 @@ struct Broker::Impl {
   Logger logger;
   MetricRegistry& metrics;
   PlantedBugs bugs;
+  object_store::MeteredStore store;
   Readiness readiness;
   AdminHttp admin;
   runtime::http::Server http;
@@ -110,13 +113,13 @@ struct Broker::Impl {
 };
 
 Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
-    : metadata(impl.world.runtime, impl.world.log, impl.world.store, client_config(impl.settings, kafka_port),
+    : metadata(impl.world.runtime, impl.world.log, impl.store, client_config(impl.settings, kafka_port),
                impl.logger, impl.metrics, impl.bugs),
       cache(cache_config(impl.settings), impl.metrics),
-      ingest(impl.world.runtime, metadata, impl.world.store, cache,
+      ingest(impl.world.runtime, metadata, impl.store, cache,
              ingest_config(impl.settings, impl.world.commit_interval), impl.settings.limits,
              impl.logger.component("ingest"), impl.metrics, impl.bugs),
-      fetcher(impl.world.runtime, metadata, impl.world.store, cache,
+      fetcher(impl.world.runtime, metadata, impl.store, cache,
               storage::FetcherConfig{.key_prefix = impl.settings.key_namespace}, impl.settings.limits,
               impl.logger.component("fetch"), impl.metrics, impl.bugs),
       fetch_sessions(impl.settings.limits, impl.world.runtime.random_seed()),

@@ -58,11 +58,11 @@ runtime::Task<Response> AdminHttp::handle(Request request) {
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     co_return response;
   }
-  std::string problem = readiness_.problem(metadata_);
-  // Alive is all that this says; KafScale's probes look for the word after "state=".
+  // Alive is all that the status says; the word is the object store's state, as KafScale tells it.
   if (request.path == "/healthz") {
-    co_return text(200, fmt::format("ok state={}\n", problem.empty() ? "healthy" : "degraded"));
+    co_return text(200, fmt::format("ok state={}\n", object_store::store_health_name(store_.health())));
   }
+  std::string problem = readiness_.problem(metadata_);
   if (request.path == "/readyz") {
     if (problem.empty()) co_return text(200, "ready\n");
     co_return text(503, fmt::format("not ready: {}\n", problem));

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "metadata/client/metadata_client.h"
 #include "metadata/log/metadata_log.h"
+#include "object_store/metered_store.h"
 #include "runtime/http/http_server.h"
 
 namespace varve::broker {
@@ -31,8 +32,9 @@ class Readiness {
 // Life: made before the metadata client, destroyed after the HTTP server has stopped. Any io executor.
 class AdminHttp final : public runtime::http::Handler {
  public:
-  AdminHttp(MetricRegistry& metrics, const Readiness& readiness, metadata::MetadataLog& log)
-      : metrics_(metrics), readiness_(readiness), log_(log) {}
+  AdminHttp(MetricRegistry& metrics, const Readiness& readiness, const object_store::MeteredStore& store,
+            metadata::MetadataLog& log)
+      : metrics_(metrics), readiness_(readiness), store_(store), log_(log) {}
 
   // Set once, when it is there.
   void set_metadata(const metadata::MetadataClient* metadata) { metadata_ = metadata; }
@@ -44,6 +46,7 @@ class AdminHttp final : public runtime::http::Handler {
 
   MetricRegistry& metrics_;
   const Readiness& readiness_;
+  const object_store::MeteredStore& store_;
   metadata::MetadataLog& log_;
   std::atomic<const metadata::MetadataClient*> metadata_{nullptr};
 };

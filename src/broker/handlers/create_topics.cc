@@ -120,31 +120,35 @@ Result<NewTopic, TopicProblem> new_topic_of(const Asked& asked, uint32_t partiti
   return topic;
 }
 
-runtime::Task<ResultRow> create_one(Services& services, const Asked& asked, bool validate_only,
-                                    SyncedImage synced, MonotonicTime deadline) {
-  const metadata::MetadataImage& image = *synced.image;
-  auto refuse = [&asked](TopicProblem problem) { return refused_row(asked, std::move(problem)); };
-  auto shape = shape_of(services, image, asked);
-  auto topic = new_topic_of(asked, shape ? shape->partitions : 1);
-  if (!topic) co_return refuse(std::move(topic.error()));
-  // Kafka looks at the name, at topics that exist and at the configs before it looks at the numbers.
-  auto problem = new_topic_problem(services, image, *topic);
-  if (problem) co_return refuse(std::move(*problem));
-  if (!shape) co_return refuse(std::move(shape.error()));
-  if (!synced.is_certain)
-    co_return refuse({kCannotTellAdmin, "this broker has lost touch with the metadata log"});
+// What is known before the log is asked: why not, or the topic and the row of its success.
+struct Checked {
   ResultRow row;
-  row.name = asked.name;
-  row.error_message = std::nullopt;
-  row.num_partitions = static_cast<int32_t>(shape->partitions);
-  row.replication_factor = shape->replication_factor;
-  fill_configs(services, *topic, row);
-  if (validate_only) co_return row;
-  auto created = co_await create_topic(services, std::move(*topic), deadline);
-  if (!created) co_return refuse(std::move(created.error()));
-  row.topic_id = *created;
-  services.logger.info("topic created", {{"topic", asked.name}, {"partitions", shape->partitions}});
-  co_return row;
+  std::optional<NewTopic> topic;
+};
+
+Checked check(const Services& services, const Asked& asked, const SyncedImage& synced,
+              NewTopicChecks& checks) {
+  auto refuse = [&asked](TopicProblem problem) {
+    return Checked{refused_row(asked, std::move(problem)), std::nullopt};
+  };
+  auto shape = shape_of(services, *synced.image, asked);
+  auto topic = new_topic_of(asked, shape ? shape->partitions : 1);
+  if (!topic) return refuse(std::move(topic.error()));
+  // Kafka looks at the name, at topics that exist and at the configs before it looks at the numbers.
+  auto problem = checks.problem_of(*topic);
+  if (problem) return refuse(std::move(*problem));
+  if (!shape) return refuse(std::move(shape.error()));
+  if (!synced.is_certain)
+    return refuse({kCannotTellAdmin, "this broker has lost touch with the metadata log"});
+  checks.will_make(*topic);
+  Checked checked;
+  checked.row.name = asked.name;
+  checked.row.error_message = std::nullopt;
+  checked.row.num_partitions = static_cast<int32_t>(shape->partitions);
+  checked.row.replication_factor = shape->replication_factor;
+  fill_configs(services, *topic, checked.row);
+  checked.topic = std::move(*topic);
+  return checked;
 }
 
 }  // namespace
@@ -161,6 +165,9 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
   }
   SyncedImage synced{services.metadata.image(), false};
   if (is_allowed) synced = co_await synced_image(services, deadline);
+  NewTopicChecks checks(services.settings.limits, synced.image);
+  std::vector<NewTopic> topics;
+  std::vector<size_t> places;
   for (const Asked& asked : request.topics) {
     if (!is_allowed) {
       response.topics.push_back(refused_row(asked, {ErrorCode::kClusterAuthorizationFailed,
@@ -169,9 +176,22 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
       response.topics.push_back(
           refused_row(asked, {ErrorCode::kInvalidRequest, "the request names this topic more than once"}));
     } else {
-      response.topics.push_back(
-          co_await create_one(services, asked, request.validate_only, synced, deadline));
-      synced.image = services.metadata.image();
+      Checked checked = check(services, asked, synced, checks);
+      if (checked.topic) {
+        topics.push_back(std::move(*checked.topic));
+        places.push_back(response.topics.size());
+      }
+      response.topics.push_back(std::move(checked.row));
+    }
+  }
+  if (request.validate_only || topics.empty()) co_return response;
+  auto created = co_await create_topics(services, std::move(topics), deadline);
+  for (size_t i = 0; i < created.size(); ++i) {
+    ResultRow& row = response.topics[places[i]];
+    if (created[i]) {
+      row.topic_id = *created[i];
+    } else {
+      row = refused_row(request.topics[places[i]], std::move(created[i].error()));
     }
   }
   co_return response;

@@ -26,29 +26,52 @@ ResultRow row_of(const Asked& asked, ErrorCode code, std::string message) {
   return row;
 }
 
-runtime::Task<ResultRow> delete_one(Services& services, Asked asked, SyncedImage synced,
-                                    MonotonicTime deadline) {
+// The topic that is asked for, by id or by name; nullptr if the image has none.
+const metadata::TopicView* find(const metadata::MetadataImage& image, const Asked& asked) {
+  if (!asked.topic_id.is_zero()) return image.find_topic(asked.topic_id);
+  return image.find_topic(asked.name.value_or(""));
+}
+
+ResultRow absent_row(const Asked& asked, bool is_certain) {
+  if (!is_certain) return row_of(asked, kCannotTellAdmin, "this broker has lost touch with the metadata log");
   bool by_id = !asked.topic_id.is_zero();
-  const metadata::TopicView* topic =
-      by_id ? synced.image->find_topic(asked.topic_id) : synced.image->find_topic(asked.name.value_or(""));
-  if (topic == nullptr) {
-    if (!synced.is_certain) {
-      co_return row_of(asked, kCannotTellAdmin, "this broker has lost touch with the metadata log");
+  return row_of(asked, by_id ? ErrorCode::kUnknownTopicId : ErrorCode::kUnknownTopicOrPartition,
+                "there is no such topic");
+}
+
+// Each topic with how often the request names it, be it by name or by id.
+struct Uses {
+  Uses(const metadata::MetadataImage& image, const DeleteTopicsRequest& request) {
+    for (const Asked& asked : request.topics) {
+      const metadata::TopicView* topic = asked.name ? image.find_topic(*asked.name) : nullptr;
+      if (asked.name) ++names[*asked.name];
+      if (topic != nullptr) ++ids[topic->id];
+      if (!asked.topic_id.is_zero()) ++ids[asked.topic_id];
     }
-    co_return row_of(asked, by_id ? ErrorCode::kUnknownTopicId : ErrorCode::kUnknownTopicOrPartition,
-                     "there is no such topic");
   }
-  asked.name = topic->name;
-  asked.topic_id = topic->id;
-  auto result = co_await propose_until(services.runtime, services.metadata,
-                                       metadata::DeleteTopic{.id = asked.topic_id}, deadline);
-  if (!result) co_return row_of(asked, error_of(result.error().code), result.error().message);
-  if (result->verdict == metadata::CommandVerdict::kUnknownTopic) {
-    co_return row_of(asked, by_id ? ErrorCode::kUnknownTopicId : ErrorCode::kUnknownTopicOrPartition,
-                     "there is no such topic");
+  bool is_repeated(const metadata::MetadataImage& image, const Asked& asked) const {
+    const metadata::TopicView* topic = asked.name ? image.find_topic(*asked.name) : nullptr;
+    Uuid id = topic != nullptr ? topic->id : asked.topic_id;
+    return (asked.name && names.at(*asked.name) > 1) || (!id.is_zero() && ids.at(id) > 1);
   }
-  services.logger.info("topic deleted", {{"topic", *asked.name}});
-  co_return row_of(asked, ErrorCode::kNone, "");
+
+  std::map<std::string, size_t> names;
+  std::map<Uuid, size_t> ids;
+};
+
+// What is wrong with one line of the request, if anything.
+std::optional<ResultRow> refused_row(const Asked& asked, const metadata::MetadataImage& image,
+                                     const Uses& uses) {
+  if (asked.name && !asked.topic_id.is_zero()) {
+    return row_of(asked, ErrorCode::kInvalidRequest, "both a name and an id");
+  }
+  if (!asked.name && asked.topic_id.is_zero()) {
+    return row_of(asked, ErrorCode::kInvalidRequest, "neither a name nor an id");
+  }
+  if (uses.is_repeated(image, asked)) {
+    return row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once");
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -69,31 +92,39 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
   bool is_allowed = services.settings.allow_admin_apis;
   if (is_allowed) synced = co_await synced_image(services, deadline);
 
-  // The same topic twice, be it once by name and once by id, is refused both times.
-  std::map<std::string, size_t> names;
-  std::map<Uuid, size_t> ids;
-  for (const Asked& asked : request.topics) {
-    const metadata::TopicView* topic = asked.name ? synced.image->find_topic(*asked.name) : nullptr;
-    if (asked.name) ++names[*asked.name];
-    if (topic != nullptr) ++ids[topic->id];
-    if (!asked.topic_id.is_zero()) ++ids[asked.topic_id];
-  }
   DeleteTopicsResponse response;
+  Uses uses(*synced.image, request);
+  std::vector<metadata::Command> commands;
+  std::vector<size_t> places;
   for (const Asked& asked : request.topics) {
-    const metadata::TopicView* topic = asked.name ? synced.image->find_topic(*asked.name) : nullptr;
-    Uuid id = topic != nullptr ? topic->id : asked.topic_id;
+    const metadata::TopicView* topic = find(*synced.image, asked);
     if (!is_allowed) {
       response.responses.push_back(row_of(asked, ErrorCode::kClusterAuthorizationFailed,
                                           "KAFSCALE_ALLOW_ADMIN_APIS is false on this broker"));
-    } else if (asked.name && !asked.topic_id.is_zero()) {
-      response.responses.push_back(row_of(asked, ErrorCode::kInvalidRequest, "both a name and an id"));
-    } else if (!asked.name && asked.topic_id.is_zero()) {
-      response.responses.push_back(row_of(asked, ErrorCode::kInvalidRequest, "neither a name nor an id"));
-    } else if ((asked.name && names[*asked.name] > 1) || (!id.is_zero() && ids[id] > 1)) {
-      response.responses.push_back(
-          row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once"));
+    } else if (auto refused = refused_row(asked, *synced.image, uses)) {
+      response.responses.push_back(std::move(*refused));
+    } else if (topic == nullptr) {
+      response.responses.push_back(absent_row(asked, synced.is_certain));
     } else {
-      response.responses.push_back(co_await delete_one(services, asked, synced, deadline));
+      ResultRow row = row_of(asked, ErrorCode::kNone, "");
+      row.name = topic->name;
+      row.topic_id = topic->id;
+      commands.emplace_back(metadata::DeleteTopic{.id = topic->id});
+      places.push_back(response.responses.size());
+      response.responses.push_back(std::move(row));
+    }
+  }
+  if (commands.empty()) co_return response;
+  auto outcomes = co_await propose_all(services.runtime, services.metadata, std::move(commands), deadline);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    ResultRow& row = response.responses[places[i]];
+    if (!outcomes[i]) {
+      row =
+          row_of(request.topics[places[i]], error_of(outcomes[i].error().code), outcomes[i].error().message);
+    } else if (outcomes[i]->verdict == metadata::CommandVerdict::kUnknownTopic) {
+      row = absent_row(request.topics[places[i]], true);
+    } else {
+      services.logger.info("topic deleted", {{"topic", *row.name}});
     }
   }
   co_return response;

@@ -12,6 +12,8 @@
 namespace varve::broker {
 namespace {
 
+using protocol::ErrorCode;
+
 constexpr size_t kTraceBytesMax = 4 * kKiB;
 
 template <class Message>
@@ -22,6 +24,19 @@ void trace(const Services& services, const RequestContext& context, std::string_
                                {"version", context.version},
                                {"client", context.client_id},
                                {"message", protocol::to_string(message, kTraceBytesMax)}});
+}
+
+// For KafScale's count of admin requests that failed: whether any line of the answer has an error.
+bool has_error(const protocol::CreateTopicsResponse& response) {
+  return std::ranges::any_of(response.topics,
+                             [](const auto& topic) { return topic.error_code != ErrorCode::kNone; });
+}
+bool has_error(const protocol::DeleteTopicsResponse& response) {
+  return std::ranges::any_of(response.responses,
+                             [](const auto& topic) { return topic.error_code != ErrorCode::kNone; });
+}
+bool has_error(const protocol::DescribeClusterResponse& response) {
+  return response.error_code != ErrorCode::kNone;
 }
 
 template <class Request, auto Handle>
@@ -39,8 +54,10 @@ runtime::Task<Reply> serve(Services& services, RequestContext context, protocol:
   if (answer.close_reason) co_return Reply::close(std::move(*answer.close_reason));
   if (!answer.response) co_return Reply::none();
   trace(services, context, frame.api->name, *answer.response);
-  co_return Reply::response(
+  Reply reply = Reply::response(
       protocol::response_frame(*answer.response, context.version, frame.header.correlation_id));
+  if constexpr (requires { has_error(*answer.response); }) reply.has_error = has_error(*answer.response);
+  co_return reply;
 }
 
 }  // namespace
@@ -72,6 +89,7 @@ struct HandlerTable::Meters {
   Counter* requests;
   Histogram* seconds;
   Counter* admin_requests = nullptr;
+  Counter* admin_errors = nullptr;
   std::atomic<uint64_t> admin_nanoseconds{0};
 };
 
@@ -88,6 +106,8 @@ HandlerTable::HandlerTable(Services& services) : services_(services) {
     std::string kafscale_api = fmt::format("api_{}", static_cast<int16_t>(row.key));
     meters.admin_requests =
         &metrics.counter("kafscale_admin_requests_total", "Admin requests", {{"api", kafscale_api}});
+    meters.admin_errors = &metrics.counter("kafscale_admin_request_errors_total",
+                                           "Admin requests with an error", {{"api", kafscale_api}});
     metrics.gauge_from(
         "kafscale_admin_request_latency_ms_avg", "Mean latency of admin requests since the start",
         [&meters] {
@@ -118,6 +138,7 @@ runtime::Task<Reply> HandlerTable::handle(RequestContext context, protocol::Requ
   meters.seconds->observe(taken);
   if (meters.admin_requests != nullptr) {
     meters.admin_requests->add();
+    if (reply.has_error) meters.admin_errors->add();
     meters.admin_nanoseconds += static_cast<uint64_t>(taken.count());
   }
   co_return reply;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
@@ -72,28 +74,36 @@ ErrorCode absence_error(const Wanted& wanted, bool is_certain) {
 }
 
 // Makes the topics that are asked for by name and are not there; the errors of those that could not be.
-runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& services, MetadataRequest& request,
+runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& services,
+                                                               const MetadataRequest& request,
                                                                std::shared_ptr<const MetadataImage> image) {
   std::map<std::string, ErrorCode> errors;
+  NewTopicChecks checks(services.settings.limits, image);
+  std::vector<NewTopic> topics;
+  std::set<std::string_view> seen;
   for (const Wanted& wanted : *request.topics) {
     if (is_by_id(wanted) || !wanted.name || find(*image, wanted) != nullptr) continue;
-    if (is_internal_topic(*wanted.name)) continue;
+    if (is_internal_topic(*wanted.name) || !seen.insert(*wanted.name).second) continue;
     NewTopic topic;
     topic.name = *wanted.name;
     topic.partitions = static_cast<uint32_t>(services.settings.auto_create_partitions);
-    if (auto problem = new_topic_problem(services, *image, topic)) {
+    if (auto problem = checks.problem_of(topic)) {
       errors[*wanted.name] = problem->code;
       continue;
     }
-    auto created = co_await create_topic(services, std::move(topic), services.sync_deadline());
-    if (created) {
-      services.logger.info("topic created on request", {{"topic", *wanted.name}});
-    } else if (created.error().code != ErrorCode::kTopicAlreadyExists) {
-      // The client asks again after this code, and the topic is there by then or made by that request.
-      bool is_open = created.error().code == ErrorCode::kRequestTimedOut ||
-                     created.error().code == ErrorCode::kNotController;
-      errors[*wanted.name] = is_open ? ErrorCode::kLeaderNotAvailable : created.error().code;
-    }
+    checks.will_make(topic);
+    topics.push_back(std::move(topic));
+  }
+  if (topics.empty()) co_return errors;
+  std::vector<std::string> names;
+  for (const NewTopic& topic : topics) names.push_back(topic.name);
+  auto created = co_await create_topics(services, std::move(topics), services.sync_deadline());
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (created[i] || created[i].error().code == ErrorCode::kTopicAlreadyExists) continue;
+    // The client asks again after this code, and the topic is there by then or made by that request.
+    bool is_open = created[i].error().code == ErrorCode::kRequestTimedOut ||
+                   created[i].error().code == ErrorCode::kNotController;
+    errors[names[i]] = is_open ? kCannotTellTopic : created[i].error().code;
   }
   co_return errors;
 }

@@ -27,8 +27,8 @@ runtime::Task<Result<ProducerId, metadata::ProposeError>> ProducerIds::next(Mono
       co_await turn->wait();
       continue;
     }
-    auto result = co_await propose_until(runtime_, metadata_,
-                                         metadata::AllocateProducerIds{.count = kBlockSize}, deadline);
+    auto result = co_await propose_one(runtime_, metadata_,
+                                       metadata::AllocateProducerIds{.count = kBlockSize}, deadline);
     bool is_done = result && result->verdict == metadata::CommandVerdict::kDone;
     std::vector<runtime::Completion<runtime::Done>> waiters;
     {

@@ -52,13 +52,17 @@ struct Reply {
     kClose,     // the connection is closed in its turn, as Kafka does where it cannot or must not answer
   };
   Kind kind = Kind::kNone;
-  std::vector<Slice> frame;
+  std::vector<Slice> frame = {};
   // For the log: why the connection is closed.
-  std::string reason;
+  std::string reason = {};
+  // For metrics, where an API counts failed requests.
+  bool has_error = false;
 
-  static Reply response(std::vector<Slice> slices) { return {Kind::kResponse, std::move(slices), {}}; }
+  static Reply response(std::vector<Slice> slices) {
+    return {.kind = Kind::kResponse, .frame = std::move(slices)};
+  }
   static Reply none() { return {}; }
-  static Reply close(std::string why) { return {Kind::kClose, {}, std::move(why)}; }
+  static Reply close(std::string why) { return {.kind = Kind::kClose, .reason = std::move(why)}; }
 };
 
 // Implemented by the handler table; the server knows no API beyond the order rule for Produce. Outlives the server.

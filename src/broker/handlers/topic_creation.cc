@@ -7,32 +7,53 @@
 #include "broker/handlers/topic_rules.h"
 
 namespace varve::broker {
+namespace {
 
 using protocol::ErrorCode;
 
-std::optional<TopicProblem> new_topic_problem(const Services& services, const metadata::MetadataImage& image,
-                                              const NewTopic& topic) {
+// From so many on an index of all names is cheaper than looking through them.
+constexpr size_t kScansMax = 4;
+
+Result<Uuid, TopicProblem> created(const NewTopic& topic, const Uuid& id, const ProposedOutcome& outcome) {
+  auto refuse = [](ErrorCode code, std::string message) {
+    return std::unexpected(TopicProblem{code, std::move(message)});
+  };
+  if (!outcome) return refuse(error_of(outcome.error().code), outcome.error().message);
+  switch (outcome->verdict) {
+    case metadata::CommandVerdict::kDone:
+      return id;
+    case metadata::CommandVerdict::kTopicExists:
+      return refuse(ErrorCode::kTopicAlreadyExists, fmt::format("topic '{}' exists", topic.name));
+    case metadata::CommandVerdict::kOverLimit:
+      return refuse(ErrorCode::kPolicyViolation, "the cluster has no room for so many partitions");
+    default:
+      return refuse(ErrorCode::kUnknownServerError, "the metadata log refused the topic");
+  }
+}
+
+}  // namespace
+
+std::optional<TopicProblem> NewTopicChecks::problem_of(const NewTopic& topic) {
   if (auto problem = topic_name_problem(topic.name)) {
     return TopicProblem{ErrorCode::kInvalidTopicException, std::move(*problem)};
   }
-  if (const metadata::TopicView* other = colliding_topic(image, topic.name)) {
-    return TopicProblem{ErrorCode::kInvalidTopicException,
-                        fmt::format("'{}' cannot be told from the topic '{}' where '.' and '_' are one",
-                                    topic.name, other->name)};
+  std::string other = colliding_with(topic.name);
+  if (!other.empty()) {
+    return TopicProblem{
+        ErrorCode::kInvalidTopicException,
+        fmt::format("'{}' cannot be told from the topic '{}' where '.' and '_' are one", topic.name, other)};
   }
-  if (image.find_topic(topic.name) != nullptr) {
+  if (image_->find_topic(topic.name) != nullptr) {
     return TopicProblem{ErrorCode::kTopicAlreadyExists, fmt::format("topic '{}' exists", topic.name)};
   }
-  const Limits& limits = services.settings.limits;
-  if (topic.partitions > limits.partitions_per_topic_max) {
+  if (topic.partitions > limits_.partitions_per_topic_max) {
     return TopicProblem{ErrorCode::kInvalidPartitions,
                         fmt::format("{} partitions; at most {} are allowed", topic.partitions,
-                                    limits.partitions_per_topic_max)};
+                                    limits_.partitions_per_topic_max)};
   }
-  if (image.topics_by_name.size() >= limits.topics_max) {
-    return TopicProblem{
-        ErrorCode::kPolicyViolation,
-        fmt::format("the cluster has {} topics, which is the limit", image.topics_by_name.size())};
+  if (image_->topics_by_name.size() + made_ >= limits_.topics_max) {
+    return TopicProblem{ErrorCode::kPolicyViolation,
+                        fmt::format("the cluster may have {} topics", limits_.topics_max)};
   }
   for (const auto& [name, value] : topic.configs) {
     if (auto problem = topic_config_problem(name, value)) {
@@ -42,32 +63,53 @@ std::optional<TopicProblem> new_topic_problem(const Services& services, const me
   return std::nullopt;
 }
 
-runtime::Task<Result<Uuid, TopicProblem>> create_topic(Services& services, NewTopic topic,
-                                                       MonotonicTime deadline) {
-  using Created = Result<Uuid, TopicProblem>;
-  metadata::CreateTopic command;
-  command.id = Random(services.runtime.random_seed()).uuid();
-  command.name = topic.name;
-  command.partitions = topic.partitions;
-  command.configs = std::move(topic.configs);
-  Uuid id = command.id;
-  auto result = co_await propose_until(services.runtime, services.metadata, std::move(command), deadline);
-  if (!result) {
-    co_return Created(std::unexpected(TopicProblem{error_of(result.error().code), result.error().message}));
+void NewTopicChecks::will_make(const NewTopic& topic) {
+  ++made_;
+  if (has_collision_characters(topic.name)) by_unified_name_.emplace(unified_name(topic.name), topic.name);
+}
+
+std::string NewTopicChecks::colliding_with(const std::string& name) {
+  if (!has_collision_characters(name)) return {};
+  std::string unified = unified_name(name);
+  if (!is_indexed_ && ++scans_ > kScansMax) {
+    is_indexed_ = true;
+    for (const auto& [existing, topic] : image_->topics_by_name) {
+      if (has_collision_characters(existing)) by_unified_name_.emplace(unified_name(existing), existing);
+    }
   }
-  switch (result->verdict) {
-    case metadata::CommandVerdict::kDone:
-      co_return Created(id);
-    case metadata::CommandVerdict::kTopicExists:
-      co_return Created(std::unexpected(
-          TopicProblem{ErrorCode::kTopicAlreadyExists, fmt::format("topic '{}' exists", topic.name)}));
-    case metadata::CommandVerdict::kOverLimit:
-      co_return Created(std::unexpected(
-          TopicProblem{ErrorCode::kPolicyViolation, "the cluster has no room for so many partitions"}));
-    default:
-      co_return Created(std::unexpected(
-          TopicProblem{ErrorCode::kUnknownServerError, "the metadata log refused the topic"}));
+  auto found = by_unified_name_.find(unified);
+  if (found != by_unified_name_.end() && found->second != name) return found->second;
+  if (is_indexed_) return {};
+  for (const auto& [existing, topic] : image_->topics_by_name) {
+    if (existing.size() == name.size() && existing != name && unified_name(existing) == unified)
+      return existing;
   }
+  return {};
+}
+
+runtime::Task<std::vector<Result<Uuid, TopicProblem>>> create_topics(Services& services,
+                                                                     std::vector<NewTopic> topics,
+                                                                     MonotonicTime deadline) {
+  Random random(services.runtime.random_seed());
+  std::vector<metadata::Command> commands;
+  std::vector<Uuid> ids;
+  for (NewTopic& topic : topics) {
+    metadata::CreateTopic command;
+    command.id = random.uuid();
+    command.name = topic.name;
+    command.partitions = topic.partitions;
+    command.configs = std::move(topic.configs);
+    ids.push_back(command.id);
+    commands.emplace_back(std::move(command));
+  }
+  auto outcomes = co_await propose_all(services.runtime, services.metadata, std::move(commands), deadline);
+  std::vector<Result<Uuid, TopicProblem>> results;
+  for (size_t i = 0; i < topics.size(); ++i) {
+    results.push_back(created(topics[i], ids[i], outcomes[i]));
+    if (!results.back()) continue;
+    services.logger.info("topic created", {{"topic", topics[i].name}, {"partitions", topics[i].partitions}});
+  }
+  co_return results;
 }
 
 }  // namespace varve::broker

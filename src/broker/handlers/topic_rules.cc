@@ -14,12 +14,6 @@ constexpr int64_t kLongMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kLongMax = std::numeric_limits<int64_t>::max();
 constexpr std::string_view kMaxMessageBytes = "max.message.bytes";
 
-std::string unify_collision_characters(std::string_view name) {
-  std::string unified(name);
-  std::ranges::replace(unified, '.', '_');
-  return unified;
-}
-
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};
@@ -201,14 +195,14 @@ std::optional<std::string> topic_name_problem(std::string_view name) {
   return std::nullopt;
 }
 
-const metadata::TopicView* colliding_topic(const metadata::MetadataImage& image, std::string_view name) {
-  if (name.find_first_of("._") == std::string_view::npos) return nullptr;
-  std::string unified = unify_collision_characters(name);
-  for (const auto& [other, topic] : image.topics_by_name) {
-    if (other.size() != name.size() || other == name) continue;
-    if (unify_collision_characters(other) == unified) return topic.get();
-  }
-  return nullptr;
+bool has_collision_characters(std::string_view name) {
+  return name.find_first_of("._") != std::string_view::npos;
+}
+
+std::string unified_name(std::string_view name) {
+  std::string unified(name);
+  std::ranges::replace(unified, '_', '.');
+  return unified;
 }
 
 bool is_internal_topic(std::string_view name) {

@@ -17,9 +17,10 @@ namespace varve::broker {
 // for something else in the object store (DESIGN 6).
 std::optional<std::string> topic_name_problem(std::string_view name);
 
-// The existing topic whose metric names, where '.' and '_' are one, would be those of `name`; nullptr if none. Kafka
-// refuses such a pair.
-const metadata::TopicView* colliding_topic(const metadata::MetadataImage& image, std::string_view name);
+// Names that differ only in '.' and '_' would share Kafka's metrics, so it refuses such a pair.
+bool has_collision_characters(std::string_view name);
+// The same for both names of such a pair.
+std::string unified_name(std::string_view name);
 
 // Kafka's two own topics, which clients may not fill by asking for them.
 bool is_internal_topic(std::string_view name);

@@ -29,18 +29,6 @@ TEST(TopicNames, NamesThatTheObjectStoreUsesAreRefused) {
   EXPECT_EQ(topic_name_problem("_wal2"), std::nullopt);
 }
 
-TEST(TopicNames, NamesThatDifferInDotsAndUnderscoresCollide) {
-  metadata::MetadataImage image;
-  auto topic = std::make_shared<metadata::TopicView>();
-  topic->name = "a.b_c";
-  image.topics_by_name.emplace("a.b_c", topic);
-  EXPECT_EQ(colliding_topic(image, "a_b.c"), topic.get());
-  EXPECT_EQ(colliding_topic(image, "a.b.c"), topic.get());
-  EXPECT_EQ(colliding_topic(image, "a.b_c"), nullptr);
-  EXPECT_EQ(colliding_topic(image, "a-b-c"), nullptr);
-  EXPECT_EQ(colliding_topic(image, "a.b_cd"), nullptr);
-}
-
 TEST(TopicConfigs, EveryDefaultIsAllowed) {
   for (const TopicConfigRow& row : topic_config_table()) {
     EXPECT_EQ(topic_config_problem(row.name, row.default_text), std::nullopt) << row.name;
