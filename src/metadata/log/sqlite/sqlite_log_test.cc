@@ -169,6 +169,36 @@ TEST_F(SqliteLogTest, MuchFreeSpaceGoesBackToTheDisk) {
   EXPECT_LT(std::filesystem::file_size(path("log.db")), 3'000'000u) << "20 MB of entries were in it";
 }
 
+Task<> append_example(SqliteLog* log) {
+  co_await conformance::begin(*log, Nonce(77));
+  co_await conformance::must_append(*log, key_of(Nonce(77), 1), "one");
+  co_await log->close();
+}
+
+// docs/formats/sqlite_log.md
+TEST_F(SqliteLogTest, TheFileHoldsWhatItsPageSays) {
+  SqliteLog log(runtime_, small(folder_.path()));
+  ASSERT_TRUE(run(log.open(conformance::some_uuid(0xab))));
+  run(append_example(&log));
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path("log.db").c_str(), &database), SQLITE_OK);
+  std::vector<std::string> rows;
+  auto note = [](void* into, int columns, char** values, char**) {
+    std::string row;
+    for (int i = 0; i < columns; ++i) row += std::string(i > 0 ? " " : "") + values[i];
+    static_cast<std::vector<std::string>*>(into)->push_back(row);
+    return 0;
+  };
+  sqlite3_exec(
+      database,
+      "PRAGMA application_id; PRAGMA user_version; SELECT hex(id), generation, trimmed FROM log_identity;"
+      "SELECT position, nonce, sequence, checksum, hex(entry) FROM log_entries",
+      note, &rows, nullptr);
+  sqlite3_close(database);
+  EXPECT_EQ(rows, (std::vector<std::string>{"1986097778", "1", "ABABABABABABABABABABABABABABABAB 1 0",
+                                            "1 77 1 1478598956 6F6E65"}));
+}
+
 TEST_F(SqliteLogTest, TheBallastIsTakenInTheBackground) {
   SqliteLogOptions options = small(folder_.path());
   options.ballast_bytes = 3'000'000;
