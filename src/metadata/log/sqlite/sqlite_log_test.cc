@@ -195,7 +195,7 @@ TEST_F(SqliteLogTest, TheFileHoldsWhatItsPageSays) {
       "SELECT position, nonce, sequence, checksum, hex(entry) FROM log_entries",
       note, &rows, nullptr);
   sqlite3_close(database);
-  EXPECT_EQ(rows, (std::vector<std::string>{"1986097778", "1", "ABABABABABABABABABABABABABABABAB 1 0",
+  EXPECT_EQ(rows, (std::vector<std::string>{"1986097782", "1", "ABABABABABABABABABABABABABABABAB 1 0",
                                             "1 77 1 1478598956 6F6E65"}));
 }
 
