@@ -12,6 +12,7 @@
 #include "storage/cache/block_cache.h"
 #include "storage/fetch/fetcher.h"
 #include "storage/ingest/ingest.h"
+#include "storage/maintenance/garbage_collector.h"
 
 namespace varve::broker {
 namespace {
@@ -47,6 +48,16 @@ storage::BlockCacheConfig cache_config(const Settings& settings) {
   return config;
 }
 
+storage::GarbageCollectorConfig collector_config(const Settings& settings, Duration fence_interval) {
+  storage::GarbageCollectorConfig config;
+  config.key_prefix = settings.key_namespace;
+  config.broker = settings.broker_id;
+  config.fence_interval = fence_interval;
+  config.look_interval = fence_interval / 30;
+  config.sweep_interval = fence_interval * 12;
+  return config;
+}
+
 }  // namespace
 
 // In order of construction; destroyed in the opposite one.
@@ -77,6 +88,7 @@ struct Broker::Impl {
     runtime::TaskScope settling;
     Services services;
     HandlerTable handlers;
+    std::optional<storage::GarbageCollector> collector;  // once the log is joined
   };
 
   using JoinResult = Result<void, metadata::StartError>;
@@ -180,6 +192,9 @@ runtime::Task<Result<void, BrokerError>> Broker::Impl::start() {
   }
   if (!*joined) co_return refuse(BrokerError::Code::kMetadata, std::move(joined->error().message));
   is_joined = true;
+  parts->collector.emplace(world.runtime, parts->metadata, world.store,
+                           collector_config(settings, world.fence_interval), logger, metrics, bugs);
+  parts->collector->start();
   add_gauges();
   admin.set_metadata(&parts->metadata);
   server->start();
@@ -229,6 +244,7 @@ runtime::Task<> Broker::Impl::stop() {
   MonotonicTime deadline = world.runtime.now() + settings.shutdown_timeout;
   if (server) server->begin_stop();
   if (is_joined) {
+    co_await parts->collector->stop();
     // What waits in ingest is what the last requests wait for.
     bool is_drained = co_await parts->ingest.drain(deadline);
     if (!is_drained) logger.warn("stopping with batches that are not stored: their producers were told so");

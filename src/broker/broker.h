@@ -32,6 +32,8 @@ struct BrokerWorld {
   metadata::MetadataLog& log;
   // Commit interval where the settings name none: depends on what a PUT costs.
   Duration commit_interval = 250ms;
+  // How often the fence passes the uploads under way, so that dead objects can go; each costs them a second PUT.
+  Duration fence_interval = 5min;
 };
 
 // Life: construct, co_await start() on io(0), serve, co_await stop() on io(0), destroy. After a failed start() stop()

@@ -32,6 +32,7 @@ namespace {
 
 // Where a PUT costs a disk sync only (DESIGN 6).
 constexpr Duration kFolderCommitInterval = 5ms;
+constexpr Duration kFolderFenceInterval = 60s;
 
 void complain(std::string_view sentence) { fmt::print(stderr, "varve: {}\n", sentence); }
 
@@ -105,7 +106,8 @@ class BrokerProcess {
             sink_, [this] { return runtime_.wall_now(); }, settings_.log_level, "broker"),
         store_(runtime_, store_options(settings_)),
         log_(runtime_, log_options(settings_)),
-        broker_({runtime_, store_, log_, kFolderCommitInterval}, settings_, logger_, metrics_) {
+        broker_({runtime_, store_, log_, kFolderCommitInterval, kFolderFenceInterval}, settings_, logger_,
+                metrics_) {
     add_process_metrics(metrics_, runtime_);
   }
 

@@ -73,6 +73,7 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   BrokersPlan plan;
   plan.limits = random.chance(1, 2) ? Limits::tiny() : Limits();
   plan.commit_interval = one_of(random, std::array<Duration, 4>{5ms, 20ms, 100ms, 250ms});
+  plan.fence_interval = one_of(random, std::array<Duration, 3>{1s, 10s, 5min});
   plan.early_acks = random.chance(1, 10);
   plan.topics = draw_topics(random);
   int producers = static_cast<int>(random.between(3, 5));

@@ -15,6 +15,7 @@ struct BrokersPlan {
   FaultPlan faults;
   Limits limits;
   Duration commit_interval = 50ms;
+  Duration fence_interval = 5min;
   bool early_acks = false;
   Duration busy_time = 60s;  // while the workload begins new things, and faults happen
   std::vector<AdminTopic> topics;

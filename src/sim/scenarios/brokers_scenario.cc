@@ -71,6 +71,7 @@ class BrokersRun {
     options.settings.produce_sync_flush = !plan_.early_acks;
     options.settings.limits = plan_.limits;
     options.commit_interval = plan_.commit_interval;
+    options.fence_interval = plan_.fence_interval;
     options.bugs = bugs_;
     options.node.host = context_.hosts[static_cast<size_t>(id)];
     options.node.clock_offset =

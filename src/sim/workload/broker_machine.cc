@@ -25,8 +25,8 @@ BrokerMachine::Program::Program(Process& process, SimMetadataLog& shared_log, Si
                                 const std::string& host, const BrokerMachineOptions& options, Logger logger)
     : log(shared_log.client(process)),
       store(shared_store.client(host)),
-      broker({process, *store, *log, options.commit_interval}, options.settings, std::move(logger), metrics,
-             options.bugs) {}
+      broker({process, *store, *log, options.commit_interval, options.fence_interval}, options.settings,
+             std::move(logger), metrics, options.bugs) {}
 
 BrokerMachine::BrokerMachine(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
                              BrokerMachineOptions options)

@@ -18,6 +18,7 @@ namespace varve::sim {
 struct BrokerMachineOptions {
   broker::Settings settings;
   Duration commit_interval = 50ms;
+  Duration fence_interval = 5min;
   PlantedBugs bugs{};
   NodeOptions node;
 };
