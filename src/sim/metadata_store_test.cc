@@ -167,27 +167,55 @@ TEST(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackL
   EXPECT_TRUE(*second.started) << second.started->error().message;
 }
 
-// Brokers with these bugs that do nothing but beat, by clocks that differ; how many of them gave up.
-size_t fatal_after_beats(PlantedBugs bugs) {
-  World world({.seed = 6});
-  SimObjectStore shared(world);
-  SimMetadataLog log(world);
-  std::vector<std::unique_ptr<ClientUnderTest>> brokers;
-  for (int32_t id = 0; id < 3; ++id) {
-    brokers.push_back(std::make_unique<ClientUnderTest>(
-        world, log, shared.client(fmt::format("broker{}", id)), id, bugs, std::chrono::seconds(id)));
+// Brokers that do nothing but beat, by clocks that differ; broker i has bugs[i].
+struct IdleBrokers {
+  explicit IdleBrokers(std::vector<PlantedBugs> bugs) {
+    for (const PlantedBugs& own : bugs) {
+      auto id = static_cast<int32_t>(brokers.size());
+      brokers.push_back(std::make_unique<ClientUnderTest>(
+          world, log, shared.client(fmt::format("broker{}", id)), id, own, std::chrono::minutes(10 * id)));
+    }
+    world.run_for(60s);
   }
-  world.run_for(60s);
-  size_t fatal = 0;
-  for (const auto& broker : brokers) fatal += broker->client.fatal().is_set();
-  return fatal;
-}
+  bool gave_up(size_t broker) const { return brokers[broker]->client.fatal().is_set(); }
 
-TEST(MetadataClientBeats, BrokersWhoseStatesDifferFindOut) {
-  EXPECT_EQ(fatal_after_beats({}), 0u);
+  World world{{.seed = 6}};
+  SimObjectStore shared{world};
+  SimMetadataLog log{world};
+  std::vector<std::unique_ptr<ClientUnderTest>> brokers;
+};
+
+PlantedBugs wrong_state() {
   PlantedBugs bugs;
   bugs.apply_reads_local_broker = true;
-  EXPECT_GT(fatal_after_beats(bugs), 0u);
+  return bugs;
+}
+
+TEST(MetadataClientBeats, EqualStatesAgree) {
+  IdleBrokers world({{}, {}, {}});
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(world.gave_up(i)) << i;
+    EXPECT_FALSE(world.brokers[i]->client.is_diverged()) << i;
+  }
+}
+
+TEST(MetadataClientBeats, OfThreeBrokersTheOneWhoseStateDiffersGivesUp) {
+  IdleBrokers world({{}, {}, wrong_state()});
+  EXPECT_TRUE(world.gave_up(2));
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_FALSE(world.gave_up(i)) << i;
+    EXPECT_TRUE(world.brokers[i]->client.is_diverged()) << "and deletes nothing";
+  }
+  // Once it is gone, the others go on.
+  world.brokers[2]->node.crash(CrashKind::kKilled);
+  world.world.run_for(60s);
+  for (size_t i = 0; i < 2; ++i) EXPECT_FALSE(world.brokers[i]->client.is_diverged()) << i;
+}
+
+TEST(MetadataClientBeats, OfTwoBrokersWhoseStatesDifferBothGiveUp) {
+  IdleBrokers world({{}, wrong_state()});
+  EXPECT_TRUE(world.gave_up(0));
+  EXPECT_TRUE(world.gave_up(1));
 }
 
 }  // namespace

@@ -108,24 +108,22 @@ void ClientCore::note_beat(LogPosition position) {
 }
 
 void ClientCore::compare_hashes() {
-  std::map<LogPosition, BeatVotes> votes;
+  size_t live = 0;
+  size_t disagree = 0;
   for (const auto& [incarnation, broker] : state_.incarnations()) {
-    if (broker.is_live && broker.broker != broker_ && hash_at_beat_.contains(broker.beat_position)) {
-      votes[broker.beat_position].hashes[broker.broker] = broker.beat_hash;
-    }
+    if (!broker.is_live) continue;
+    ++live;
+    // Each names a position of its own choice.
+    auto own = hash_at_beat_.find(broker.beat_position);
+    disagree += broker.broker != broker_ && own != hash_at_beat_.end() && own->second != broker.beat_hash;
   }
-  for (const auto& [position, vote] : votes) {
-    uint64_t own = hash_at_beat_.at(position);
-    size_t agree = 1;
-    size_t disagree = 0;
-    for (const auto& [broker, hash] : vote.hashes) (hash == own ? agree : disagree) += 1;
-    if (disagree == 0) continue;
-    is_diverged_ = true;
-    if (disagree >= agree) {
-      fatal_.set(FatalError{fmt::format(
-          "the state of this broker at log position {} is not that of {} others: it restarts from a snapshot",
-          position, disagree)});
-    }
+  // Over again once those that disagreed have gone.
+  is_diverged_ = disagree > 0;
+  // Those that are not known to disagree may agree: only a half against this broker makes it the minority.
+  if (is_diverged_ && 2 * disagree >= live) {
+    fatal_.set(FatalError{
+        fmt::format("the state of this broker is not that of {} of {} live ones: it restarts from a snapshot",
+                    disagree, live)});
   }
 }
 

@@ -79,10 +79,6 @@ class ClientCore {
   void publish_image();
 
  private:
-  struct BeatVotes {
-    std::map<BrokerId, uint64_t> hashes;
-  };
-
   void resolve_registration(Nonce nonce, Incarnation incarnation);
   void after_entry(const LogEntry& entry, const ApplyOutcome& outcome);
   void note_registration(LogPosition position, const ApplyOutcome& outcome);

@@ -80,6 +80,8 @@ class MetadataClient {
   const State& state() const;
   // Core only. Called after each applied entry, own or not. Set before start().
   void set_applied_listener(AppliedListener listener);
+  // Core only. States differ somewhere: nothing may be deleted by what this one says (DESIGN 5).
+  bool is_diverged() const;
   // Core only. The completion gets the outcome after this broker has applied the entry, in order of proposing.
   // Commands of one call go into one entry, together with others'.
   void propose(std::vector<Command> commands, runtime::Completion<ProposeResult> completion);

@@ -75,7 +75,7 @@ GarbageCollector::Impl::Round GarbageCollector::Impl::begin_round() const {
   for (const auto& [number, incarnation] : state.incarnations()) {
     if (incarnation.is_live && (!first || incarnation.broker < *first)) first = incarnation.broker;
   }
-  round.is_mine = first == config.broker && client.has_progress();
+  round.is_mine = first == config.broker && client.has_progress() && !client.is_diverged();
   if (!round.is_mine) return round;
   for (const metadata::PendingDeletion& pending : state.deletable(config.keys_per_request)) {
     auto incarnation = state.incarnations().find(pending.object.incarnation);
@@ -167,8 +167,9 @@ runtime::Task<> GarbageCollector::Impl::sweep() {
     auto keys = std::make_shared<std::vector<std::string>>();
     for (object_store::ObjectInfo& object : page->objects) keys->push_back(std::move(object.key));
     // The state has applied the fence it goes by, so no entry to come can refer to what it calls an orphan.
-    std::vector<std::string> orphans = co_await runtime::call(
-        runtime.core(), [this, keys] { return find_orphans(client.state(), rules, *keys); });
+    std::vector<std::string> orphans = co_await runtime::call(runtime.core(), [this, keys] {
+      return client.is_diverged() ? std::vector<std::string>() : find_orphans(client.state(), rules, *keys);
+    });
     if (!orphans.empty()) {
       auto gone = co_await remove(std::move(orphans));
       if (gone) swept.add(gone->size());
