@@ -52,13 +52,19 @@ class Inspect(unittest.TestCase):
         self.assertEqual(0, code, error)
         self.assertIn("index=1", text)
         self.assertIn("every batch is sound", text)
+        # docs/formats/wal_object.md: the header's 72 bytes, then the one batch, then the directory.
+        batch_start, batch_bytes = 72, len(batch([b"a", b"b"]))
+        self.assert_damage_is_seen(objects[0], batch_start + batch_bytes - 1, "DAMAGED")
+        self.assert_damage_is_seen(objects[0], batch_start + batch_bytes + 1, "the directory fails its checksum")
+
+    def assert_damage_is_seen(self, sound_object, position, message):
         damaged = self.broker.folder / "damaged"
-        content = bytearray(objects[0].read_bytes())
-        content[150] ^= 1
+        content = bytearray(sound_object.read_bytes())
+        content[position] ^= 1
         damaged.write_bytes(content)
         code, text, error = self.inspect("object", damaged)
         self.assertEqual(1, code)
-        self.assertIn("DAMAGED", text + error)
+        self.assertIn(message, text + error)
 
     def test_what_is_not_there_or_nothing_of_ours_is_said(self):
         for arguments in (("object", "/nowhere"), ("object", __file__), ("snapshot", __file__),
