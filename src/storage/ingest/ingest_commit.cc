@@ -294,7 +294,8 @@ void IngestBuffer::settle(PendingRun& run, const std::vector<AppendResult>& resu
   run.step = PendingRun::Step::kSettled;
   for (size_t i = 0; i < results.size(); ++i) {
     PendingBatch& batch = run.batches[i];
-    if (batch.chain->last_run == &run) batch.chain->last_run = nullptr;
+    // If it failed before its turn, what it waited for is the chain's last open run again.
+    if (batch.chain->last_run == &run) batch.chain->last_run = run.waits_for;
     if (batch.is_early && !is_success(results[i].verdict)) metrics_.early_batches_dropped.add();
     answer(batch, results[i]);
   }
@@ -323,7 +324,7 @@ void IngestBuffer::fail(std::vector<PendingRun*> runs, AppendVerdict verdict, Mo
     PendingRun& run = *runs[i];
     if (run.step == PendingRun::Step::kSettled) continue;  // is in the list twice: waits for another cause
     for (PendingRun* next : std::exchange(run.waited_for_by, {})) {
-      next->waits_for = nullptr;
+      next->waits_for = run.waits_for;
       runs.push_back(next);
     }
     for (PendingBatch& batch : run.batches) {

@@ -129,6 +129,30 @@ TEST_F(IngestBufferTest, a_new_batch_of_the_chain_after_its_failure_is_taken) {
   EXPECT_EQ(verdict(again), AppendVerdict::kAccepted);
 }
 
+TEST_F(IngestBufferTest, what_comes_after_a_failure_still_waits_for_what_came_before_it) {
+  make();
+  size_t first = submit({{kP0, -1, -1}});
+  Upload slow = start_upload();
+  size_t second = submit({{kP0, -1, -1}});
+  Upload failing = start_upload();
+  size_t third = submit({{kP0, -1, -1}});
+  start_upload();
+  buffer_->upload_failed(failing.serial, AppendVerdict::kStoreFailed, now_);
+  EXPECT_EQ(verdict(second), AppendVerdict::kStoreFailed);
+  EXPECT_EQ(verdict(third), AppendVerdict::kPredecessorFailed);
+  size_t fourth = submit({{kP0, -1, -1}});
+  succeed(start_upload());
+  EXPECT_THAT(proposals(), IsEmpty()) << "the first is not stored yet";
+  succeed(slow);
+  auto proposed = proposals();
+  ASSERT_THAT(proposed, SizeIs(1));
+  buffer_->proposal_ended(proposed[0].serial, accept(proposed[0]), now_);
+  EXPECT_EQ(verdict(first), AppendVerdict::kAccepted);
+  EXPECT_FALSE(is_answered(fourth));
+  accept_all();
+  EXPECT_EQ(verdict(fourth), AppendVerdict::kAccepted);
+}
+
 TEST_F(IngestBufferTest, an_unknown_fate_is_never_an_acknowledgement) {
   make();
   size_t proposed_batch = submit({{kP0, -1, -1}}, 1);
