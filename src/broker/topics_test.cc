@@ -364,6 +364,8 @@ TEST_F(TopicsTest, ABrokerWithoutTheLogNeverSaysThatATopicIsUnknown) {
     auto listed = co_await client.ask(sim::list_offsets_request("t", 0, -1), 7);
     EXPECT_EQ(listed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNotLeaderOrFollower);
     EXPECT_EQ(co_await create(client, create_request("t", 1)), ErrorCode::kRequestTimedOut);
+    EXPECT_EQ(co_await create(client, create_request("known", 1)), ErrorCode::kRequestTimedOut)
+        << "it may have been deleted";
     DeleteTopicsRequest request;
     request.topic_names = {"t", "known"};
     auto deleted = co_await client.ask(request, 5);

@@ -131,6 +131,9 @@ Checked check(const Services& services, const Asked& asked, const SyncedImage& s
   auto refuse = [&asked](TopicProblem problem) {
     return Checked{refused_row(asked, std::move(problem)), std::nullopt};
   };
+  // Topics that exist and brokers that live are refusals too, and need a state that is not too old.
+  if (!synced.is_certain)
+    return refuse({kCannotTellAdmin, "this broker has lost touch with the metadata log"});
   auto shape = shape_of(services, *synced.image, asked);
   auto topic = new_topic_of(asked, shape ? shape->partitions : 1);
   if (!topic) return refuse(std::move(topic.error()));
@@ -138,8 +141,6 @@ Checked check(const Services& services, const Asked& asked, const SyncedImage& s
   auto problem = checks.problem_of(*topic);
   if (problem) return refuse(std::move(*problem));
   if (!shape) return refuse(std::move(shape.error()));
-  if (!synced.is_certain)
-    return refuse({kCannotTellAdmin, "this broker has lost touch with the metadata log"});
   checks.will_make(*topic);
   Checked checked;
   checked.row.name = asked.name;

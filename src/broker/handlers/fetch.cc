@@ -166,8 +166,14 @@ runtime::Task<std::vector<PartitionRow>> fetch_rows(Services& services, const Re
   uint64_t records = 0;
   std::vector<storage::FetchedPartition> fetched = co_await services.fetcher.fetch(std::move(fetch));
   for (size_t i = 0; i < asked.size(); ++i) {
-    rows[asked[i]] = fetched_row(session.partitions[asked[i]].key.partition, std::move(fetched[i]),
-                                 context.version, request.isolation_level == kReadCommitted, records);
+    const FetchKey& key = session.partitions[asked[i]].key;
+    PartitionRow& row = rows[asked[i]];
+    row = fetched_row(key.partition, std::move(fetched[i]), context.version,
+                      request.isolation_level == kReadCommitted, records);
+    if (!session.uses_topic_ids) {
+      row.error_code =
+          unless_made_again(row.error_code, *services.metadata.image(), key.topic, key.partition);
+    }
   }
   services.throughput.fetched.add(records, services.runtime.now());
   co_return rows;

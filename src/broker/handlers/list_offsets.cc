@@ -140,6 +140,8 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
     const Asked& asked = request.topics[places[i].topic].partitions[places[i].partition];
     ResultRow& row = response.topics[places[i].topic].partitions[places[i].partition];
     fill(row, asked, found[i], context.version, leader_epoch(*synced.image));
+    row.error_code = unless_made_again(row.error_code, *services.metadata.image(),
+                                       request.topics[places[i].topic].name, asked.partition_index);
   }
   co_return response;
 }

@@ -142,6 +142,14 @@ void fill(ResultRow& row, const storage::AppendResult& result, bool by_id) {
   row.log_start_offset = result.log_start;
 }
 
+void reconsider_unknown(const MetadataImage& now, ProduceResponse& response) {
+  for (auto& topic : response.responses) {
+    for (ResultRow& row : topic.partition_responses) {
+      row.error_code = unless_made_again(row.error_code, now, topic.name, row.index);
+    }
+  }
+}
+
 // Waits for the batches' fate and hands it on, however long it takes: the memory of the request stays accounted for
 // until then, even if its client was answered or left before.
 runtime::Task<> settle(runtime::Completion<storage::AppendResults> settled,
@@ -212,6 +220,7 @@ HandlerTask<ProduceResponse> handle_produce(Services& services, const RequestCon
       for (size_t i = 0; i < pending.rows.size(); ++i) {
         fill(*pending.rows[i], results ? (*results)[i] : unknown, by_id);
       }
+      if (!by_id) reconsider_unknown(*services.metadata.image(), response);
       if (results) services.throughput.produced.add(pending.records, services.runtime.now());
     }
   }

@@ -1,6 +1,7 @@
 #include "broker/handlers/topic_lookup.h"
 
 #include "broker/handlers/client_rack.h"
+#include "broker/handlers/errors.h"
 
 namespace varve::broker {
 
@@ -10,6 +11,15 @@ runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadli
   result.image = services.metadata.image();
   result.is_certain = synced.has_value();
   co_return result;
+}
+
+protocol::ErrorCode unless_made_again(protocol::ErrorCode code, const metadata::MetadataImage& now,
+                                      std::string_view topic, PartitionIndex partition) {
+  if (code != protocol::ErrorCode::kUnknownTopicOrPartition) return code;
+  const metadata::TopicView* found = now.find_topic(topic);
+  bool is_there = found != nullptr && partition.value() >= 0 &&
+                  static_cast<size_t>(partition.value()) < found->partitions.size();
+  return is_there ? kCannotTellPartition : code;
 }
 
 std::string rack_of(const RequestContext& context, const metadata::MetadataImage& image) {

@@ -20,6 +20,11 @@ struct SyncedImage {
 // The image after a sync that ends by `deadline`.
 runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadline);
 
+// A request by name that began on the image of a topic's former life ends with "unknown", though the name has been
+// made again meanwhile: that has to be retriable. `code` otherwise.
+protocol::ErrorCode unless_made_again(protocol::ErrorCode code, const metadata::MetadataImage& now,
+                                      std::string_view topic, PartitionIndex partition);
+
 // Rack of the client, as its id says; "" if unknown.
 std::string rack_of(const RequestContext& context, const metadata::MetadataImage& image);
 
