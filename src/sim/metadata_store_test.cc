@@ -1,6 +1,8 @@
 // What the metadata client makes of an object store that others change while it works.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "metadata/client/snapshot_store.h"
 #include "metadata/state/state_testing.h"
 #include "sim/metadata_client_under_test.h"
@@ -165,6 +167,49 @@ TEST(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackL
   world.run_for(5s);
   ASSERT_TRUE(second.started);
   EXPECT_TRUE(*second.started) << second.started->error().message;
+}
+
+// Counts the keys that are put, and loses every try to read a snapshot back while `is_deaf`.
+class DeafStore final : public DisturbedStore {
+ public:
+  using DisturbedStore::DisturbedStore;
+
+  Task<> before_put_if_absent(std::string key) override {
+    if (is_deaf) ++puts[key];
+    co_return;
+  }
+  Task<StoreResult<Slice>> get(std::string key, std::optional<ByteRange> range) override {
+    if (is_deaf) co_return fail(object_store::StoreErrc::kUnavailable, "no answer");
+    co_return co_await DisturbedStore::get(std::move(key), range);
+  }
+
+  bool is_deaf = false;
+  std::map<std::string, int> puts;
+};
+
+TEST(MetadataClientSnapshots, AFailedOneIsTriedAgainUnderOtherNamesThoughNothingHappens) {
+  World world({.seed = 5});
+  SimObjectStore shared(world);
+  SimMetadataLog log(world);
+  auto own = std::make_unique<DeafStore>(shared.client("broker0"));
+  DeafStore& store = *own;
+  ClientUnderTest client(world, log, std::move(own), 0);
+  world.run_for(5s);
+  ASSERT_TRUE(client.started && *client.started);
+  store.is_deaf = true;
+  client.scope.spawn(client.node.process().io(0), "topics", client.make_topics());
+  world.run_for(8s);
+  client.is_over = true;
+  world.run_for(20s);
+  int manifests = 0;
+  for (const auto& [key, times] : store.puts) {
+    EXPECT_EQ(times, 1) << key;
+    manifests += key.find("/snapshots/") != std::string::npos;
+  }
+  EXPECT_GT(manifests, 5);
+  store.is_deaf = false;
+  world.run_for(5s);
+  EXPECT_EQ(client.client.state().snapshots().size(), 1u);
 }
 
 // Brokers that do nothing but beat, by clocks that differ; broker i has bugs[i].

@@ -65,6 +65,7 @@ struct MetadataClient::Impl {
 
   ClientCore core;
   SnapshotStore snapshots;
+  LogPosition last_cut;  // of the newest snapshot tried; snapshot_loop() only
   // sync(): core only. Those who came before the round that runs now started, and those for the next.
   struct SyncWaiter {
     runtime::Completion<Result<LogPosition, SyncError>> completion;

@@ -49,11 +49,16 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
     std::vector<Slice> chunks;
     std::vector<LogPosition> retained;
   };
+  // What an earlier try at this position wrote may have been deleted by another broker, and its names must not be
+  // written again (invariant 8): so the log moves on first.
+  bool was_tried = co_await call(runtime.core(), [this] { return core.state().position() == last_cut; });
+  if (was_tried && !co_await propose(Beat{})) co_return false;
   Cut cut = co_await call(runtime.core(), [this] {
     const State& state = core.state();
     return Cut{state.position(), state.fence_epoch(), state.hash(), state.to_chunks(),
                retained_positions(state)};
   });
+  last_cut = cut.position;
   auto written = co_await snapshots.write(cut.position, core.nonce(), cut.epoch, cut.hash,
                                           std::move(cut.chunks), std::move(cut.retained));
   if (!written) {
