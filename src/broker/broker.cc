@@ -19,11 +19,14 @@ namespace {
 
 constexpr std::string_view kListener = "PLAINTEXT";
 
-metadata::ClientConfig client_config(const Settings& settings, uint16_t bound_port) {
+metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& settings,
+                                     uint16_t bound_port) {
   metadata::ClientConfig config;
   config.broker = settings.broker_id;
   config.rack = settings.rack;
   config.key_prefix = settings.key_namespace;
+  config.snapshot_after_bytes = world.snapshot_after_bytes;
+  config.snapshot_after_time = world.snapshot_after_time;
   metadata::Endpoint endpoint;
   endpoint.listener = kListener;
   endpoint.host = settings.advertised.host;
@@ -125,8 +128,8 @@ struct Broker::Impl {
 };
 
 Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
-    : metadata(impl.world.runtime, impl.world.log, impl.store, client_config(impl.settings, kafka_port),
-               impl.logger, impl.metrics, impl.bugs),
+    : metadata(impl.world.runtime, impl.world.log, impl.store,
+               client_config(impl.world, impl.settings, kafka_port), impl.logger, impl.metrics, impl.bugs),
       cache(cache_config(impl.settings), impl.metrics),
       ingest(impl.world.runtime, metadata, impl.store, cache,
              ingest_config(impl.settings, impl.world.commit_interval), impl.settings.limits,

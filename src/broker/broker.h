@@ -34,6 +34,9 @@ struct BrokerWorld {
   Duration commit_interval = 250ms;
   // How often the fence passes the uploads under way, so that dead objects can go; each costs them a second PUT.
   Duration fence_interval = 5min;
+  // A snapshot of the metadata state is taken after so many bytes of log, and, while deletions wait, after so long.
+  uint64_t snapshot_after_bytes = 64 * kMiB;
+  Duration snapshot_after_time = 60s;
 };
 
 // Life: construct, co_await start() on io(0), serve, co_await stop() on io(0), destroy. After a failed start() stop()

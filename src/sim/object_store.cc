@@ -58,8 +58,8 @@ class SimObjectStore::Client final : public object_store::ObjectStore {
   Task<StoreResult<void>> put(std::string key, std::vector<Slice> body) override {
     if (auto problem = object_store::key_problem(key)) co_return fail(StoreErrc::kBadRequest, *problem);
     // Copied, for it may land when the caller's bytes are long gone.
-    auto effect = [&store = store_, host = host_, key, bytes = join(body)] {
-      return store.apply_put(host, key, bytes);
+    auto effect = [&store = store_, caller = caller(), key, bytes = join(body)] {
+      return store.apply_put(caller, key, bytes);
     };
     co_return co_await ask<void>("store.put", store_.faults_.put, true, std::move(effect));
   }
@@ -67,8 +67,8 @@ class SimObjectStore::Client final : public object_store::ObjectStore {
   Task<StoreResult<void>> put_if_absent(std::string key, std::vector<Slice> body) override {
     if (auto problem = object_store::key_problem(key)) co_return fail(StoreErrc::kBadRequest, *problem);
     store_.recent_conditional_puts_[key].push_back(store_.world_.now());
-    auto effect = [&store = store_, host = host_, key, bytes = join(body)] {
-      return store.apply_put_if_absent(host, key, bytes);
+    auto effect = [&store = store_, caller = caller(), key, bytes = join(body)] {
+      return store.apply_put_if_absent(caller, key, bytes);
     };
     co_return co_await ask<void>("store.put", store_.faults_.put, true, std::move(effect));
   }
@@ -95,12 +95,14 @@ class SimObjectStore::Client final : public object_store::ObjectStore {
 
   Task<StoreResult<std::vector<std::string>>> delete_many(std::vector<std::string> keys) override {
     if (keys.size() > kDeleteKeysMax) co_return fail(StoreErrc::kBadRequest, "more than 1,000 keys");
-    auto effect = [&store = store_, host = host_, keys] { return store.apply_delete(host, keys); };
+    auto effect = [&store = store_, caller = caller(), keys] { return store.apply_delete(caller, keys); };
     co_return co_await ask<std::vector<std::string>>("store.delete", store_.faults_.remove, true,
                                                      std::move(effect));
   }
 
  private:
+  Caller caller() const { return {host_, store_.world_.now()}; }
+
   template <class T>
   Task<StoreResult<T>> ask(std::string_view name, RequestFaults faults, bool is_write,
                            std::function<StoreResult<T>()> effect) {
@@ -134,21 +136,22 @@ bool SimObjectStore::draw(uint32_t per_mille, std::string_view fault) {
   return true;
 }
 
-void SimObjectStore::store(const std::string& host, const std::string& key, const Slice& body) {
+void SimObjectStore::store(const Caller& caller, const std::string& key, const Slice& body) {
   auto found = objects_.find(key);
-  StoreEvent event{.kind = StoreEvent::Kind::kPut, .key = key, .host = host};
+  StoreEvent event{
+      .kind = StoreEvent::Kind::kPut, .key = key, .host = caller.host, .asked_at = caller.asked_at};
   event.had_object = found != objects_.end();
   event.was_deleted = ever_deleted_.contains(key);
   event.is_same_bytes = event.had_object && equal(found->second.bytes, body);
   if (event.had_object) bytes_held_ -= found->second.bytes.size();
   bytes_held_ += body.size();
-  objects_.insert_or_assign(key, Object{body, world_.now(), host});
-  world_.trace("store: {} puts {}, {} bytes{}", host, key, body.size(),
+  objects_.insert_or_assign(key, Object{body, world_.now(), caller.host});
+  world_.trace("store: {} puts {}, {} bytes{}", caller.host, key, body.size(),
                event.had_object ? ", over another" : "");
   if (observer_) observer_(event);
 }
 
-bool SimObjectStore::erase(const std::string& host, const std::string& key) {
+bool SimObjectStore::erase(const Caller& caller, const std::string& key) {
   auto found = objects_.find(key);
   bool had_object = found != objects_.end();
   if (had_object) {
@@ -156,24 +159,27 @@ bool SimObjectStore::erase(const std::string& host, const std::string& key) {
     objects_.erase(found);
     ever_deleted_.insert(key);
   }
-  world_.trace("store: {} deletes {}{}", host, key, had_object ? "" : ", which is not there");
+  world_.trace("store: {} deletes {}{}", caller.host, key, had_object ? "" : ", which is not there");
   if (observer_) {
-    observer_({.kind = StoreEvent::Kind::kDelete, .key = key, .host = host, .had_object = had_object});
+    observer_({.kind = StoreEvent::Kind::kDelete,
+               .key = key,
+               .host = caller.host,
+               .asked_at = caller.asked_at,
+               .had_object = had_object});
   }
   return had_object;
 }
 
-StoreResult<void> SimObjectStore::apply_put(const std::string& host, const std::string& key,
-                                            const Slice& body) {
+StoreResult<void> SimObjectStore::apply_put(const Caller& caller, const std::string& key, const Slice& body) {
   if (bytes_held_ + body.size() > capacity_bytes_) {
     world_.happened("store.put.no_space");
     return fail(StoreErrc::kNoSpace, "the store is full");
   }
-  store(host, key, body);
+  store(caller, key, body);
   return {};
 }
 
-StoreResult<void> SimObjectStore::apply_put_if_absent(const std::string& host, const std::string& key,
+StoreResult<void> SimObjectStore::apply_put_if_absent(const Caller& caller, const std::string& key,
                                                       const Slice& body) {
   auto found = objects_.find(key);
   if (found != objects_.end()) {
@@ -190,7 +196,7 @@ StoreResult<void> SimObjectStore::apply_put_if_absent(const std::string& host, c
       return fail(StoreErrc::kConflict, "a rival write is under way");
     }
   }
-  return apply_put(host, key, body);
+  return apply_put(caller, key, body);
 }
 
 StoreResult<Slice> SimObjectStore::apply_get(const std::string& key, std::optional<ByteRange> range) {
@@ -237,7 +243,7 @@ StoreResult<ListPage> SimObjectStore::apply_list(const std::string& prefix, cons
   return page;
 }
 
-StoreResult<std::vector<std::string>> SimObjectStore::apply_delete(const std::string& host,
+StoreResult<std::vector<std::string>> SimObjectStore::apply_delete(const Caller& caller,
                                                                    const std::vector<std::string>& keys) {
   bool is_partial = draw(faults_.remove_partial, "store.delete.partial");
   std::vector<std::string> kept;
@@ -245,7 +251,7 @@ StoreResult<std::vector<std::string>> SimObjectStore::apply_delete(const std::st
     if (is_partial && world_.random().chance(1, 2)) {
       kept.push_back(key);
     } else {
-      erase(host, key);
+      erase(caller, key);
     }
   }
   return kept;
@@ -253,12 +259,12 @@ StoreResult<std::vector<std::string>> SimObjectStore::apply_delete(const std::st
 
 void SimObjectStore::foreign_put(const std::string& key, Slice bytes) {
   world_.happened("store.foreign_put");
-  store("", key, bytes);
+  store({"", world_.now()}, key, bytes);
 }
 
 void SimObjectStore::foreign_delete(const std::string& key) {
   world_.happened("store.foreign_delete");
-  erase("", key);
+  erase({"", world_.now()}, key);
 }
 
 bool SimObjectStore::damage(const std::string& key) {

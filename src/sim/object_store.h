@@ -38,6 +38,7 @@ struct StoreEvent {
   Kind kind;
   std::string key;
   std::string host;            // "" : a foreign process
+  MonotonicTime asked_at;      // when the caller sent the request
   bool had_object = false;     // before
   bool was_deleted = false;    // the key had an object at some time, which was deleted (invariant 8)
   bool is_same_bytes = false;  // a put over equal bytes
@@ -75,9 +76,14 @@ class SimObjectStore : public Service {
  private:
   class Client;
 
-  object_store::StoreResult<void> apply_put(const std::string& host, const std::string& key,
-                                            const Slice& body);
-  object_store::StoreResult<void> apply_put_if_absent(const std::string& host, const std::string& key,
+  // Who asked, and when.
+  struct Caller {
+    std::string host;
+    MonotonicTime asked_at;
+  };
+
+  object_store::StoreResult<void> apply_put(const Caller& caller, const std::string& key, const Slice& body);
+  object_store::StoreResult<void> apply_put_if_absent(const Caller& caller, const std::string& key,
                                                       const Slice& body);
   object_store::StoreResult<Slice> apply_get(const std::string& key,
                                              std::optional<object_store::ByteRange> range);
@@ -85,11 +91,11 @@ class SimObjectStore : public Service {
   object_store::StoreResult<object_store::ListPage> apply_list(const std::string& prefix,
                                                                const std::string& start_after,
                                                                size_t max_keys);
-  object_store::StoreResult<std::vector<std::string>> apply_delete(const std::string& host,
+  object_store::StoreResult<std::vector<std::string>> apply_delete(const Caller& caller,
                                                                    const std::vector<std::string>& keys);
   object_store::StoreResult<Slice> spoil(Slice body);
-  void store(const std::string& host, const std::string& key, const Slice& body);
-  bool erase(const std::string& host, const std::string& key);
+  void store(const Caller& caller, const std::string& key, const Slice& body);
+  bool erase(const Caller& caller, const std::string& key);
   bool draw(uint32_t per_mille, std::string_view fault);
 
   StoreFaults faults_;

@@ -89,8 +89,9 @@ void check_order(const History& history, Findings& findings) {
         next->second = (sequence + send.records) % kSequences;
       } else if (send.is_once) {
         uint64_t& place = places[send.connection];
-        findings.require(place < send.place, "{} is in {} at {}, before one that its connection sent earlier",
-                         name_of(send), key.to_string(), base);
+        findings.require(place < send.place,
+                         "{} is in {} at {}, after one that its connection {} sent later ({} {})",
+                         name_of(send), key.to_string(), base, send.connection, place, send.place);
         place = send.place;
       }
     }

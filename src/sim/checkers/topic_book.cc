@@ -17,6 +17,7 @@ TopicLife& TopicBook::told_of(const std::string& name, Uuid id, uint32_t partiti
   life.id = id;
   life.name = name;
   life.partitions = partitions;
+  life.stamps_append_time = stamped_names_.contains(name);
   life.known_since = world_.now();
   return life;
 }

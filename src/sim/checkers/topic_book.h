@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class TopicBook {
  public:
   TopicBook(const World& world, Findings& findings) : world_(world), findings_(findings) {}
 
+  // All lives of the name will stamp append times.
+  void will_stamp(const std::string& name) { stamped_names_.insert(name); }
   // A broker told of the topic. A second topic of a name whose first surely exists is a finding.
   TopicLife& told_of(const std::string& name, Uuid id, uint32_t partitions);
   void ask_deletion(Uuid id);
@@ -55,6 +58,7 @@ class TopicBook {
   const World& world_;
   Findings& findings_;
   std::map<Uuid, TopicLife> lives_;
+  std::set<std::string> stamped_names_;
   std::map<Uuid, MonotonicTime> deleted_at_;
 };
 

@@ -67,13 +67,29 @@ ConsumerOptions draw_consumer(Random& random, int number) {
   return options;
 }
 
+// Brokers talk to services and clients, not to one another, and have no disks; crashes and pauses are drawn apart.
+FaultPlan draw_faults(Random& random) {
+  FaultPlan faults = FaultPlan::draw(random);
+  faults.nemesis.kill = Duration{0};
+  faults.nemesis.pause = Duration{0};
+  faults.nemesis.partition = Duration{0};
+  faults.nemesis.power_cut_in_disk_call = Duration{0};
+  faults.files = {};
+  return faults;
+}
+
 }  // namespace
 
 BrokersPlan BrokersPlan::draw(Random& random) {
   BrokersPlan plan;
+  plan.faults = draw_faults(random);
+  plan.disturbances = static_cast<size_t>(random.between(5, 7));
   plan.limits = random.chance(1, 2) ? Limits::tiny() : Limits();
   plan.commit_interval = one_of(random, std::array<Duration, 4>{5ms, 20ms, 100ms, 250ms});
-  plan.fence_interval = one_of(random, std::array<Duration, 3>{1s, 10s, 5min});
+  plan.fence_interval = one_of(random, std::array<Duration, 3>{1s, 3s, 5min});
+  plan.snapshot_after_bytes = one_of(random, std::array<uint64_t, 3>{500, 3'000, 64 * kMiB});
+  plan.snapshot_after_time = one_of(random, std::array<Duration, 2>{2s, 10s});
+  plan.has_stray_writer = random.chance(1, 5);
   plan.early_acks = random.chance(1, 10);
   plan.topics = draw_topics(random);
   int producers = static_cast<int>(random.between(3, 5));
@@ -81,6 +97,12 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   int consumers = static_cast<int>(random.between(2, 3));
   for (int i = 0; i < consumers; ++i) plan.consumers.push_back(draw_consumer(random, i));
   return plan;
+}
+
+void BrokersPlan::calm() {
+  faults = {};
+  disturbances = 0;
+  has_stray_writer = false;
 }
 
 }  // namespace varve::sim

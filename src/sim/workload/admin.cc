@@ -17,7 +17,11 @@ constexpr Duration kPause = 300ms;
 }  // namespace
 
 Admin::Admin(WorkloadContext& context, Process& process, std::vector<AdminTopic> topics)
-    : client_(context, process, "admin"), topics_(std::move(topics)) {}
+    : client_(context, process, "admin"), topics_(std::move(topics)) {
+  for (const AdminTopic& topic : topics_) {
+    if (topic.stamps_append_time) context.topics.will_stamp(topic.name);
+  }
+}
 
 void Admin::start() {
   for (const AdminTopic& topic : topics_) {
@@ -55,17 +59,20 @@ Task<Uuid> Admin::create(AdminTopic topic) {
     request.timeout_ms = 10'000;
     auto response = co_await client_.ask(host, std::move(request), kFirstCreateWithId);
     ErrorCode error = response ? response->topics.at(0).error_code : ErrorCode::kRequestTimedOut;
+    client_.context().world.trace("creating {} at {}: error {}", topic.name, host,
+                                  static_cast<int16_t>(error));
     Uuid id;
     if (error == ErrorCode::kNone) {
       id = response->topics[0].topic_id;
       client_.context().topics.told_of(topic.name, id, topic.partitions);
     } else if (error == ErrorCode::kTopicAlreadyExists) {
-      // An earlier try of ours has come through.
+      // An earlier try of ours has come through; it cannot be the life before, which is deleted.
+      MonotonicTime asked_at = client_.now();
       auto found = co_await client_.find_topic(host, topic.name);
       if (found) id = found->id;
+      if (found) client_.context().topics.called_present(id, asked_at, who(host, client_));
     }
     if (!id.is_zero()) {
-      client_.context().topics.find(id)->stamps_append_time = topic.stamps_append_time;
       co_await look_elsewhere(host, topic.name);
       co_return id;
     }
@@ -90,6 +97,7 @@ Task<> Admin::destroy(Uuid id) {
     request.timeout_ms = 10'000;
     auto response = co_await client_.ask(client_.any_host(), std::move(request), kFirstDeleteById);
     ErrorCode error = response ? response->responses.at(0).error_code : ErrorCode::kRequestTimedOut;
+    client_.context().world.trace("deleting {}: error {}", id.to_string(), static_cast<int16_t>(error));
     if (error == ErrorCode::kNone || error == ErrorCode::kUnknownTopicId) {
       client_.context().topics.deleted(id);
       co_return;

@@ -21,18 +21,14 @@ class TraceSink final : public LogSink {
 
 }  // namespace
 
-BrokerMachine::Program::Program(Process& process, SimMetadataLog& shared_log, SimObjectStore& shared_store,
-                                const std::string& host, const BrokerMachineOptions& options, Logger logger)
-    : log(shared_log.client(process)),
-      store(shared_store.client(host)),
-      broker({process, *store, *log, options.commit_interval, options.fence_interval}, options.settings,
-             std::move(logger), metrics, options.bugs) {}
+BrokerMachine::Program::Program(Process& process, const BrokerMachineOptions& options, Logger logger)
+    : ground(options.make_ground(process)),
+      broker({process, ground->store(), ground->log(), options.commit_interval, options.fence_interval,
+              options.snapshot_after_bytes, options.snapshot_after_time},
+             options.settings, std::move(logger), metrics, options.bugs) {}
 
-BrokerMachine::BrokerMachine(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
-                             BrokerMachineOptions options)
+BrokerMachine::BrokerMachine(World& world, SimNetwork& network, BrokerMachineOptions options)
     : world_(world),
-      log_(log),
-      store_(store),
       options_(std::move(options)),
       node_(world, options_.node, &network),
       sink_(std::make_unique<TraceSink>(world, options_.node.host)) {
@@ -49,16 +45,16 @@ void BrokerMachine::make() {
   if (world_.is_tracing()) {
     logger = Logger(*sink_, [&node = node_] { return node.wall_now(); }, LogLevel::kInfo, "broker");
   }
-  program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), options_, logger);
+  program_ = std::make_unique<Program>(node_.process(), options_, logger);
   program_->scope.spawn(node_.process().io(0), "broker", run(program_.get()));
 }
 
 Task<> BrokerMachine::run(Program* program) {
   uint64_t life = node_.process().life();
-  auto started = co_await program->broker.start();
-  if (!started) {
+  std::string problem = co_await start(program);
+  if (!problem.empty()) {
     world_.happened("broker.start_failed");
-    problem_ = started.error().message;
+    problem_ = std::move(problem);
     world_.trace("{} cannot start: {}", host(), problem_);
     start_again_soon(life);
     co_return;
@@ -74,6 +70,15 @@ Task<> BrokerMachine::run(Program* program) {
   start_again_soon(life);
 }
 
+// Why it does not serve; "" if it does.
+Task<std::string> BrokerMachine::start(Program* program) {
+  auto opened = co_await program->ground->open();
+  if (!opened) co_return opened.error();
+  auto started = co_await program->broker.start();
+  if (!started) co_return started.error().message;
+  co_return std::string();
+}
+
 void BrokerMachine::restart_gracefully() {
   if (!is_serving() || program_->is_stopping || node_.is_paused()) return;
   program_->is_stopping = true;
@@ -85,6 +90,7 @@ Task<> BrokerMachine::stop(Program* program) {
   uint64_t life = node_.process().life();
   program->is_serving = false;
   co_await program->broker.stop();
+  co_await program->ground->log().close();
   start_again_soon(life);
 }
 

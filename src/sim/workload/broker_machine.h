@@ -1,34 +1,35 @@
 // BrokerMachine: a broker on a simulated machine, and the supervisor that starts it again.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "broker/broker.h"
 #include "runtime/task_scope.h"
-#include "sim/metadata_log.h"
 #include "sim/nemesis.h"
 #include "sim/network.h"
 #include "sim/node.h"
-#include "sim/object_store.h"
+#include "sim/workload/broker_ground.h"
 
 namespace varve::sim {
 
 struct BrokerMachineOptions {
   broker::Settings settings;
+  std::function<std::unique_ptr<BrokerGround>(Process& process)> make_ground;
   Duration commit_interval = 50ms;
   Duration fence_interval = 5min;
+  uint64_t snapshot_after_bytes = 64 * kMiB;
+  Duration snapshot_after_time = 60s;
   PlantedBugs bugs{};
   NodeOptions node;
 };
 
-// Life: made after network, log and store, destroyed before them. The program is made anew at each boot. A program
+// Life: made after the network and what the grounds refer to, destroyed before them. The program is made anew at each boot. A program
 // that cannot start, or cannot go on, ends, and is started again a moment later.
 class BrokerMachine {
  public:
-  BrokerMachine(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
-                BrokerMachineOptions options);
+  BrokerMachine(World& world, SimNetwork& network, BrokerMachineOptions options);
   ~BrokerMachine();
 
   Node& node() { return node_; }
@@ -53,22 +54,19 @@ class BrokerMachine {
 
   void make();
   runtime::Task<> run(Program* program);
+  runtime::Task<std::string> start(Program* program);
   runtime::Task<> stop(Program* program);
   // Ends the process and starts the next one.
   void start_again_soon(uint64_t life);
 
   World& world_;
-  SimMetadataLog& log_;
-  SimObjectStore& store_;
   const BrokerMachineOptions options_;
   Node node_;
   std::string problem_;
   struct Program {
-    Program(Process& process, SimMetadataLog& shared_log, SimObjectStore& shared_store,
-            const std::string& host, const BrokerMachineOptions& options, Logger logger);
+    Program(Process& process, const BrokerMachineOptions& options, Logger logger);
     MetricRegistry metrics;
-    std::unique_ptr<metadata::MetadataLog> log;
-    std::unique_ptr<object_store::ObjectStore> store;
+    std::unique_ptr<BrokerGround> ground;
     broker::Broker broker;
     bool is_serving = false;
     bool is_stopping = false;

@@ -155,12 +155,16 @@ Producer::Flight Producer::collect() {
     restart(queue);
     Batch* next = next_of(queue, topic->second.id);
     if (next == nullptr) continue;
-    if (queue.life != topic->second.id) queue.has_landed = false;
+    if (queue.life != topic->second.id) {
+      queue.has_landed = false;
+      queue.may_have_gap = !queue.life.is_zero();
+    }
     queue.life = topic->second.id;
     if (options_.is_idempotent && !next->was_sent) number(queue, *next);
     if (next->send->bytes.empty()) next->send->bytes = make_sim_batch(next->shape);
     next->is_in_flight = true;
     next->was_sent = true;
+    next->went_first = queue.open.front().get() == next;
     flight.names[topic->second.id] = queue.topic;
     flight.ids[queue.topic] = topic->second.id;
     auto at = std::ranges::find_if(queue.open, [next](const BatchPtr& open) { return open.get() == next; });
@@ -182,6 +186,9 @@ Producer::Batch* Producer::next_of(Queue& queue, Uuid life) {
     if (batch.is_in_flight) continue;
     // What is sent again goes only when all before it is resolved.
     if (options_.is_idempotent && batch.was_sent && i > 0) return nullptr;
+    // Through several brokers later ones may be resolved before the first: it must not be forgotten meanwhile.
+    bool is_far_ahead = i > 0 && queue.numbered - queue.open.front()->ordinal >= kOpenBatchesMax;
+    if (options_.is_idempotent && is_far_ahead) return nullptr;
     return &batch;
   }
   return nullptr;
@@ -197,6 +204,7 @@ void Producer::number(Queue& queue, Batch& batch) {
       queue.next_sequence = 0;
     }
   }
+  batch.ordinal = queue.numbered++;
   Send& send = *batch.send;
   send.producer_id = batch.shape.producer_id = queue.producer_id;
   send.epoch = batch.shape.epoch = queue.epoch;

@@ -35,8 +35,9 @@ struct ProducerOptions {
   int16_t version = 13;  // of Produce; below 13 topics are named, which suits only those that nobody deletes
 };
 
-// How Kafka's producer numbers, orders and repeats (KIP-98, KIP-360): at most five batches of a partition unresolved;
-// what is sent again goes alone and in order; a broken sequence makes it go on under the next epoch.
+// How Kafka's producer numbers, orders and repeats (KIP-98, KIP-360): nothing goes that is five batches or more ahead
+// of one that is not resolved; what is sent again goes alone and in order; a broken sequence makes it go on under the
+// next epoch.
 // Life: of one run, on one client node. start() once; is_finished() once the context is over and nothing is open.
 class Producer {
  public:
@@ -54,6 +55,8 @@ class Producer {
     MonotonicTime made_at;
     bool is_in_flight = false;
     bool was_sent = false;
+    uint64_t ordinal = 0;     // among the batches numbered for its partition
+    bool went_first = false;  // when it was sent last, all before it was resolved
   };
   using BatchPtr = std::shared_ptr<Batch>;
   struct Queue {
@@ -63,9 +66,12 @@ class Producer {
     ProducerId producer_id = kNoProducerId;
     ProducerEpoch epoch = kNoProducerEpoch;
     int64_t next_sequence = 0;
+    uint64_t numbered = 0;      // batches
     bool must_restart = false;  // its sequence is broken
     Uuid life;                  // of the topic, that batches were sent to
     bool has_landed = false;    // in this life, some batch
+    // What was acknowledged in a former life may leave a gap between what was not.
+    bool may_have_gap = false;
     MonotonicTime not_before;
   };
   struct Flight {

@@ -1,0 +1,67 @@
+// LogAudit: replays the metadata log beside the brokers, with their own apply, and holds every outcome against rules
+// of its own. It knows nothing of how apply decides.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "metadata/state/state.h"
+#include "sim/metadata_log.h"
+#include "sim/scenario.h"
+
+namespace varve::sim {
+
+// Life: for one run; made before the first entry. `bugs` are those of the brokers: the audit's State is one more of
+// theirs, and only its outcomes are judged.
+class LogAudit {
+ public:
+  LogAudit(const SimMetadataLog& log, PlantedBugs bugs, Findings& findings);
+
+  // Nonces of writers who break rules on purpose: their entries are applied, not judged.
+  void excuse(Nonce nonce) { excused_.insert(nonce); }
+
+  // Applies and judges everything up to the log's tail.
+  void catch_up();
+  // The state at the tail, after catch_up().
+  const metadata::State& state() const { return state_; }
+  // Whether any entry referred to the object.
+  bool was_referenced(const metadata::ObjectId& object) const { return referenced_.contains(object); }
+  // Below it no object can be referred to any more, as the entries have it.
+  FenceEpoch fence() const { return fence_; }
+
+ private:
+  struct Writer {
+    BrokerId broker;
+    Nonce nonce;
+    EntrySequence last_sequence{1};
+    bool is_live = true;
+  };
+
+  void judge(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome);
+  void judge_sender(const metadata::Entry& entry, LogPosition at);
+  void judge_registration(const metadata::Entry& entry, LogPosition at);
+  void judge_commit(const metadata::CommitObject& commit, const metadata::CommandOutcome& outcome,
+                    LogPosition at, bool is_excused);
+  void judge_run(const metadata::CommitObject& commit, const metadata::Run& run,
+                 const metadata::RunOutcome& outcome, LogPosition at, bool is_excused);
+  void judge_accepted(PartitionHandle partition, const metadata::BatchOutcome& outcome, uint32_t records,
+                      LogPosition at);
+
+  const SimMetadataLog& log_;
+  Findings& findings_;
+  metadata::State state_;
+  size_t records_seen_ = 0;
+  std::set<Nonce> excused_;
+  std::map<Incarnation, Writer> writers_;
+  FenceEpoch fence_;
+  std::set<metadata::ObjectId> referenced_;
+  std::set<std::pair<metadata::ObjectId, uint32_t>> decided_runs_;
+  std::map<PartitionHandle, Offset> ends_;
+  std::set<std::tuple<PartitionHandle, ProducerId, ProducerEpoch, Sequence>> accepted_;
+};
+
+}  // namespace varve::sim

@@ -1,0 +1,29 @@
+// Disturbances: so many crashes, pauses and orderly restarts of brokers at random times of a span, in every run.
+#pragma once
+
+#include <vector>
+
+#include "sim/workload/broker_machine.h"
+
+namespace varve::sim {
+
+// Beside the nemesis, which draws whether and how often it acts. Life: outlives the world's run.
+class Disturbances {
+ public:
+  Disturbances(World& world, std::vector<BrokerMachine*> brokers);
+
+  void start(size_t count, Duration span);
+  // Nothing more happens; what is down or paused is the nemesis's stop() to bring back.
+  void stop() { is_running_ = false; }
+
+ private:
+  void disturb();
+  void pause(BrokerMachine& broker);
+  void crash(BrokerMachine& broker);
+
+  World& world_;
+  std::vector<BrokerMachine*> brokers_;
+  bool is_running_ = false;
+};
+
+}  // namespace varve::sim
