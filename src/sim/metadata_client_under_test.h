@@ -1,6 +1,7 @@
 // One broker's metadata client in a simulated world, for tests of one thing at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,12 +14,14 @@ namespace varve::sim {
 
 // One broker's metadata client and what it stands on.
 struct ClientUnderTest {
-  // Starts at once. The clock is ahead of the world's by `clock_offset`.
+  using Log = std::unique_ptr<metadata::MetadataLog>;
+
+  // Starts at once. The clock is ahead of the world's by `clock_offset`; `wrap_log` may stand before the log.
   ClientUnderTest(World& world, SimMetadataLog& shared_log,
                   std::unique_ptr<object_store::ObjectStore> store_in, int32_t id, PlantedBugs bugs = {},
-                  Duration clock_offset = {})
+                  Duration clock_offset = {}, const std::function<Log(Log)>& wrap_log = nullptr)
       : node(world, {.host = fmt::format("broker{}", id), .clock_offset = clock_offset}),
-        log(shared_log.client(node.process())),
+        log(wrap_log ? wrap_log(shared_log.client(node.process())) : shared_log.client(node.process())),
         store(std::move(store_in)),
         client(node.process(), *log, *store, config_of(id), logger, metrics, bugs) {
     scope.spawn(node.process().io(0), "start", start());
@@ -46,7 +49,7 @@ struct ClientUnderTest {
   Logger logger;
   MetricRegistry metrics;
   Node node;
-  std::unique_ptr<metadata::MetadataLog> log;
+  Log log;
   std::unique_ptr<object_store::ObjectStore> store;
   metadata::MetadataClient client;
   std::optional<Result<void, metadata::StartError>> started;

@@ -1,5 +1,7 @@
 #include "metadata/client/client_core.h"
 
+#include <algorithm>
+
 namespace varve::metadata {
 namespace {
 
@@ -31,6 +33,7 @@ void ClientCore::apply(const std::vector<LogEntry>& entries) {
 
 void ClientCore::after_entry(const LogEntry& entry, const ApplyOutcome& outcome) {
   bytes_since_snapshot_ += entry.bytes.size();
+  if (outcome.has_work) newest_work_ = entry.position;
   if (!state_.snapshots().empty() && state_.snapshots().back().position > newest_snapshot_) {
     newest_snapshot_ = state_.snapshots().back().position;
     bytes_since_snapshot_ = 0;
@@ -40,7 +43,7 @@ void ClientCore::after_entry(const LogEntry& entry, const ApplyOutcome& outcome)
   note_registration(entry.position, outcome);
   note_fences(outcome);
   proposer_.applied(outcome);
-  note_beat(entry.position);
+  note_beat(entry.position, outcome);
   if (listener_) listener_(outcome);
 }
 
@@ -72,6 +75,7 @@ void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {
 
 void ClientCore::note_fences(const ApplyOutcome& outcome) {
   for (Incarnation fenced : outcome.fenced) {
+    own_nonces_.erase(state_.incarnations().at(fenced).nonce);
     if (fenced != incarnation() || fenced.value() == 0) continue;
     proposer_.fenced();
     // A live incarnation of this id that is not ours: another process took the id (invariant 4).
@@ -92,30 +96,21 @@ void ClientCore::session_lost(Nonce nonce) {
   if (registration_waiter_) registration_waiter_->set(runtime::Done{});
 }
 
-void ClientCore::note_beat(LogPosition position) {
-  bool is_beat = false;
-  for (const auto& [incarnation, broker] : state_.incarnations()) {
-    if (!broker.is_live || broker.beat_position.value() == 0) continue;
-    LogPosition& seen = beats_seen_[incarnation];
-    if (broker.beat_position == seen) continue;
-    seen = broker.beat_position;
-    is_beat = true;
-  }
-  if (!is_beat) return;
+void ClientCore::note_beat(LogPosition position, const ApplyOutcome& outcome) {
+  if (!outcome.has_beat) return;
   compare_hashes();
   hash_at_beat_[position] = state_.hash();
   while (hash_at_beat_.size() > kBeatHashesKept) hash_at_beat_.erase(hash_at_beat_.begin());
 }
 
 void ClientCore::compare_hashes() {
-  size_t live = 0;
+  size_t live = state_.live_brokers().size();
   size_t disagree = 0;
-  for (const auto& [incarnation, broker] : state_.incarnations()) {
-    if (!broker.is_live) continue;
-    ++live;
+  for (const auto& [id, incarnation] : state_.live_brokers()) {
+    const BrokerIncarnation& broker = state_.incarnations().at(incarnation);
     // Each names a position of its own choice.
     auto own = hash_at_beat_.find(broker.beat_position);
-    disagree += broker.broker != broker_ && own != hash_at_beat_.end() && own->second != broker.beat_hash;
+    disagree += id != broker_ && own != hash_at_beat_.end() && own->second != broker.beat_hash;
   }
   // Over again once those that disagreed have gone.
   is_diverged_ = disagree > 0;
@@ -129,12 +124,16 @@ void ClientCore::compare_hashes() {
 
 void ClientCore::reload(State state) {
   if (state.position() <= state_.position()) return;
+  std::set<PartitionHandle> before;
+  for (const auto& [id, topic] : state_.topics()) {
+    before.insert(topic.partitions.begin(), topic.partitions.end());
+  }
   state_ = std::move(state);
   state_.set_local_broker(broker_);
   bytes_since_snapshot_ = 0;
   newest_snapshot_ = state_.position();
+  newest_work_ = state_.position();
   hash_at_beat_.clear();
-  beats_seen_.clear();
   auto own = state_.incarnations().find(incarnation());
   std::optional<EntrySequence> last_sequence;
   if (own != state_.incarnations().end()) last_sequence = own->second.last_sequence;
@@ -149,7 +148,24 @@ void ClientCore::reload(State state) {
     auto registered = state_.incarnation_of(expected_registration_->first);
     if (registered) resolve_registration(expected_registration_->first, *registered);
   }
+  std::erase_if(own_nonces_, [this](Nonce nonce) {
+    auto known = state_.incarnation_of(nonce);
+    return known && !state_.incarnations().at(*known).is_live;
+  });
   wake_position_waiters();
+  tell_of_reload(before);
+}
+
+// Any partition may have new records, and those that are gone have none any more: whoever waits looks again.
+void ClientCore::tell_of_reload(const std::set<PartitionHandle>& before) {
+  if (!listener_) return;
+  std::set<PartitionHandle> changed = before;
+  for (const auto& [id, topic] : state_.topics()) {
+    changed.insert(topic.partitions.begin(), topic.partitions.end());
+  }
+  ApplyOutcome outcome;
+  outcome.changed_partitions.assign(changed.begin(), changed.end());
+  listener_(outcome);
 }
 
 runtime::Completion<runtime::Done> ClientCore::applied_up_to(LogPosition position) {
@@ -175,6 +191,11 @@ runtime::Completion<RegistrationResult> ClientCore::expect_registration(Nonce no
   return completion;
 }
 
+void ClientCore::registration_failed(Nonce nonce) {
+  if (expected_registration_ && expected_registration_->first == nonce) expected_registration_.reset();
+  own_nonces_.erase(nonce);
+}
+
 runtime::Completion<runtime::Done> ClientCore::registration_needed() {
   registration_waiter_.emplace();
   if (needs_registration_) registration_waiter_->set(runtime::Done{});
@@ -183,14 +204,31 @@ runtime::Completion<runtime::Done> ClientCore::registration_needed() {
 
 std::vector<std::pair<Incarnation, Nonce>> ClientCore::live() const {
   std::vector<std::pair<Incarnation, Nonce>> live;
-  for (const auto& [incarnation, broker] : state_.incarnations()) {
-    if (broker.is_live) live.emplace_back(incarnation, broker.nonce);
+  for (const auto& [id, incarnation] : state_.live_brokers()) {
+    live.emplace_back(incarnation, state_.incarnations().at(incarnation).nonce);
   }
   return live;
 }
 
+std::vector<Incarnation> ClientCore::fences_due(const std::vector<std::pair<Incarnation, Nonce>>& live,
+                                                const std::vector<Nonce>& sessions) {
+  std::erase_if(fences_proposed_, [&](Incarnation proposed) {
+    return std::none_of(live.begin(), live.end(), [&](const auto& one) { return one.first == proposed; });
+  });
+  std::vector<Incarnation> due;
+  for (const auto& [incarnation, nonce] : live) {
+    if (std::find(sessions.begin(), sessions.end(), nonce) != sessions.end()) continue;
+    if (incarnation == this->incarnation()) {
+      session_lost(nonce);
+    } else if (fences_proposed_.insert(incarnation).second) {
+      due.push_back(incarnation);
+    }
+  }
+  return due;
+}
+
 std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after) {
-  if (now - last_sent_ < beat_after || live().size() < 2) return std::nullopt;
+  if (now - last_sent_ < beat_after || state_.live_brokers().size() < 2) return std::nullopt;
   last_sent_ = now;
   // Of the last beat's position, where others know their hash too. The first one is compared with nothing; it makes
   // everybody note the hash at its own.
@@ -199,10 +237,7 @@ std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after)
 }
 
 bool ClientCore::is_first_live() const {
-  for (const auto& [incarnation, broker] : state_.incarnations()) {
-    if (broker.is_live && broker.broker < broker_) return false;
-  }
-  return true;
+  return state_.live_brokers().empty() || state_.live_brokers().begin()->first >= broker_;
 }
 
 void ClientCore::publish_image() {
@@ -213,10 +248,9 @@ void ClientCore::publish_image() {
   fresh->position = state_.position();
   fresh->log_id = log_.id;
   fresh->generation = log_.generation;
-  for (const auto& [incarnation, broker] : state_.incarnations()) {
-    if (broker.is_live) {
-      fresh->brokers[broker.broker] = ImageBroker{broker.broker, incarnation, broker.endpoints, broker.rack};
-    }
+  for (const auto& [id, incarnation] : state_.live_brokers()) {
+    const BrokerIncarnation& broker = state_.incarnations().at(incarnation);
+    fresh->brokers[id] = ImageBroker{id, incarnation, broker.endpoints, broker.rack};
   }
   for (const auto& [id, topic] : state_.topics()) {
     std::shared_ptr<const TopicView> shared;

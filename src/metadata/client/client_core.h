@@ -46,6 +46,8 @@ class ClientCore {
 
   // The registration entry of `nonce` was, or is about to be, appended.
   runtime::Completion<RegistrationResult> expect_registration(Nonce nonce);
+  // Its session was gone before it was appended: it never will be.
+  void registration_failed(Nonce nonce);
   // The session of `nonce` is gone. If that is the current incarnation's, it will be fenced: nothing more is sent under
   // it. An answer may be late, and tell of one before.
   void session_lost(Nonce nonce);
@@ -58,6 +60,10 @@ class ClientCore {
 
   // Live incarnations and their nonces, for the comparison with the log's sessions.
   std::vector<std::pair<Incarnation, Nonce>> live() const;
+  // Those of `live` without one of `sessions`, which were asked for later: they are to be fenced. Each is told once, and
+  // none of this broker's, which is session_lost().
+  std::vector<Incarnation> fences_due(const std::vector<std::pair<Incarnation, Nonce>>& live,
+                                      const std::vector<Nonce>& sessions);
   // A beat to propose now, or nullopt: not alone, and silent since `beat_after`.
   std::optional<Beat> beat_due(MonotonicTime now, Duration beat_after);
   void sent_entry(MonotonicTime now) { last_sent_ = now; }
@@ -65,6 +71,10 @@ class ClientCore {
   bool is_first_live() const;
   // The entries to come are in a grammar that this program does not know: it must not apply them (invariant 2).
   bool is_above_this_program() const { return state_.feature_level() > kHighestFeatureLevel; }
+  // The newest entry by which anybody did more than beat, snapshot and collect.
+  LogPosition newest_work() const { return newest_work_; }
+  // For tests: what is remembered of registrations and fences, which must not grow.
+  size_t remembered() const { return own_nonces_.size() + fences_proposed_.size(); }
   // States differ somewhere: nobody may snapshot, trim or delete.
   bool is_diverged() const { return is_diverged_; }
 
@@ -83,7 +93,8 @@ class ClientCore {
   void after_entry(const LogEntry& entry, const ApplyOutcome& outcome);
   void note_registration(LogPosition position, const ApplyOutcome& outcome);
   void note_fences(const ApplyOutcome& outcome);
-  void note_beat(LogPosition position);
+  void note_beat(LogPosition position, const ApplyOutcome& outcome);
+  void tell_of_reload(const std::set<PartitionHandle>& before);
   void compare_hashes();
   void wake_position_waiters();
 
@@ -96,8 +107,9 @@ class ClientCore {
 
   std::multimap<LogPosition, runtime::Completion<runtime::Done>> position_waiters_;
   std::optional<std::pair<Nonce, runtime::Completion<RegistrationResult>>> expected_registration_;
-  // Every nonce this broker tried to register: none of them is another broker.
+  // Nonces under which this broker lives or may come to live: none of them is another broker.
   std::set<Nonce> own_nonces_;
+  std::set<Incarnation> fences_proposed_;
   bool needs_registration_ = false;
   std::optional<runtime::Completion<runtime::Done>> registration_waiter_;
   runtime::Completion<FatalError> fatal_;
@@ -107,7 +119,7 @@ class ClientCore {
   MonotonicTime last_sent_;
   // Own hashes at the positions of the last beats: what the beats of others are compared with.
   std::map<LogPosition, uint64_t> hash_at_beat_;
-  std::map<Incarnation, LogPosition> beats_seen_;
+  LogPosition newest_work_;
   bool is_diverged_ = false;
 
   uint64_t published_version_ = UINT64_MAX;

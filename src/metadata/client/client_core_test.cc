@@ -70,5 +70,59 @@ TEST_F(ClientCoreTest, ABrokerBelowTheFeatureLevelHaltsBeforeItAppliesAnEntryOfI
   EXPECT_TRUE(core.fatal().is_set());
 }
 
+TEST_F(ClientCoreTest, AReloadTellsWhoeverWaitsThatItsPartitionMayHaveChanged) {
+  register_as(kNonce);
+  // Another broker's history goes on: a topic is deleted and another made.
+  StateDriver driver;
+  Incarnation sender = driver.register_broker(1);
+  PartitionHandle gone = driver.create_topic(sender, "gone").front();
+  core.reload(State::from_chunks(driver.state.to_chunks()).value());
+  std::set<PartitionHandle> told;
+  core.set_listener([&](const ApplyOutcome& outcome) {
+    told.insert(outcome.changed_partitions.begin(), outcome.changed_partitions.end());
+  });
+  driver.propose(sender, DeleteTopic{driver.topic_id(1)});
+  PartitionHandle made = driver.create_topic(sender, "made").front();
+  core.reload(State::from_chunks(driver.state.to_chunks()).value());
+  EXPECT_EQ(told, (std::set<PartitionHandle>{gone, made}));
+}
+
+TEST_F(ClientCoreTest, WhatIsRememberedOfRegistrationsAndFencesDoesNotGrow) {
+  for (uint64_t i = 0; i < 100; ++i) {
+    register_as(Nonce(1000 + i));
+    // An attempt whose session was gone before it could be appended.
+    core.expect_registration(Nonce(5000 + i));
+    core.registration_failed(Nonce(5000 + i));
+    // Another broker comes without a session of its own, and is fenced.
+    apply(StateDriver{}.registration(1, Nonce(2000 + i)));
+    auto due = core.fences_due(core.live(), {Nonce(1000 + i)});
+    ASSERT_EQ(due, (std::vector<Incarnation>{Incarnation(position.value())}));
+    EXPECT_TRUE(core.fences_due(core.live(), {Nonce(1000 + i)}).empty()) << "each is told once";
+  }
+  EXPECT_LE(core.remembered(), 2u);
+  EXPECT_FALSE(core.fatal().is_set());
+}
+
+TEST_F(ClientCoreTest, ABrokerWithoutItsOwnSessionRegistersAnew) {
+  register_as(kNonce);
+  EXPECT_TRUE(core.fences_due(core.live(), {}).empty());
+  EXPECT_TRUE(core.needs_registration());
+}
+
+TEST_F(ClientCoreTest, OnlyWhatSomebodyDidCountsAsWork) {
+  register_as(kNonce);
+  LogPosition registered = core.newest_work();
+  EXPECT_EQ(registered, position);
+  for (Command quiet : {Command(Beat{}), Command(AdvanceGcFence{FenceEpoch(1)}),
+                        Command(SnapshotTaken{.position = LogPosition(1)}), Command(ObjectsDeleted{})}) {
+    core.proposer().propose({quiet}, {});
+    apply_outgoing();
+    EXPECT_EQ(core.newest_work(), registered);
+  }
+  core.proposer().propose({Beat{}, AllocateProducerIds{}}, {});
+  apply_outgoing();
+  EXPECT_EQ(core.newest_work(), position);
+}
+
 }  // namespace
 }  // namespace varve::metadata

@@ -9,6 +9,7 @@
 #include "metadata/client/client_core.h"
 #include "metadata/client/metadata_client.h"
 #include "metadata/client/snapshot_store.h"
+#include "metadata/client/sync_queue.h"
 #include "runtime/task_scope.h"
 
 namespace varve::metadata {
@@ -19,6 +20,7 @@ struct MetadataClient::Impl {
 
   // start.cc
   runtime::Task<Result<void, StartError>> start();
+  runtime::Task<Result<void, StartError>> join();
   runtime::Task<Result<void, StartError>> open_log();
   runtime::Task<Result<void, StartError>> load_snapshot(LogPosition tail, LogPosition trimmed);
   runtime::Task<> stop();
@@ -66,12 +68,7 @@ struct MetadataClient::Impl {
   ClientCore core;
   SnapshotStore snapshots;
   LogPosition last_cut;  // of the newest snapshot tried; snapshot_loop() only
-  // sync(): core only. Those who came before the round that runs now started, and those for the next.
-  struct SyncWaiter {
-    runtime::Completion<Result<LogPosition, SyncError>> completion;
-  };
-  std::vector<SyncWaiter> sync_waiters;
-  std::optional<runtime::Completion<runtime::Done>> sync_wanted;
+  SyncQueue syncs;       // core only
   std::atomic<int64_t> last_progress{0};
 
   Counter& appends;

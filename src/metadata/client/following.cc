@@ -1,5 +1,3 @@
-#include <bit>
-
 #include "metadata/client/client_loops.h"
 
 namespace varve::metadata {
@@ -83,27 +81,20 @@ Task<> MetadataClient::Impl::sync_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
   Duration backoff = kBackoffMin;
   while (!context.stop.stop_requested()) {
-    Completion<Done> wanted = co_await call(runtime.core(), [this] {
-      sync_wanted.emplace();
-      if (!sync_waiters.empty()) sync_wanted->set(Done{});
-      return *sync_wanted;
-    });
+    Completion<Done> wanted = co_await call(runtime.core(), [this] { return syncs.wanted(); });
     co_await runtime::wait_until(wanted, runtime.now() + config.sync_interval, Done{});
     if (context.stop.stop_requested()) break;
 
     // Taken before the tail is read: later callers wait for the next round.
-    auto waiters = co_await call(runtime.core(), [this] { return std::exchange(sync_waiters, {}); });
+    auto waiters = co_await call(runtime.core(), [this] { return syncs.begin_round(); });
     MonotonicTime started = runtime.now();
     auto tail = co_await log.tail();
     if (!tail) {
       sync_failures.add();
       if (is_fatal(tail.error().code))
         end_with("the metadata log's tail cannot be read: " + tail.error().message);
-      co_await call(runtime.core(), [this, waiters = std::move(waiters)]() mutable {
-        std::erase_if(waiters, [](const SyncWaiter& waiter) { return waiter.completion.is_set(); });
-        sync_waiters.insert(sync_waiters.begin(), std::make_move_iterator(waiters.begin()),
-                            std::make_move_iterator(waiters.end()));
-      });
+      co_await call(runtime.core(),
+                    [this, waiters = std::move(waiters)]() mutable { syncs.put_back(std::move(waiters)); });
       co_await runtime::sleep_for(backoff);
       backoff = longer_backoff(backoff);
       continue;
@@ -113,13 +104,11 @@ Task<> MetadataClient::Impl::sync_loop() {
     auto applied = co_await call(runtime.core(), [this, position] { return core.applied_up_to(position); });
     co_await runtime::wait_until(applied, MonotonicTime::never(), Done{});
     if (context.stop.stop_requested()) {
-      for (SyncWaiter& waiter : waiters) {
-        waiter.completion.set(fail(SyncErrc::kStopping, "this broker is stopping"));
-      }
+      for (const SyncQueue::Waiter& waiter : waiters) waiter.set(sync_stopped());
       break;
     }
     last_progress.store(started.since_zero().count(), std::memory_order_relaxed);
-    for (SyncWaiter& waiter : waiters) waiter.completion.set(position);
+    for (const SyncQueue::Waiter& waiter : waiters) waiter.set(position);
   }
 }
 
@@ -127,18 +116,11 @@ Task<Result<LogPosition, SyncError>> MetadataClient::Impl::sync(MonotonicTime de
   if (bugs.absence_without_sync) {
     co_return co_await call(runtime.core(), [this] { return core.state().position(); });
   }
-  using SyncOutcome = Result<LogPosition, SyncError>;
-  Completion<SyncOutcome> completion;
-  co_await call(runtime.core(), [this, completion] {
-    // While the log does not answer, those whose deadline has passed must not pile up.
-    if (sync_waiters.size() >= 64 && std::has_single_bit(sync_waiters.size())) {
-      std::erase_if(sync_waiters, [](const SyncWaiter& waiter) { return waiter.completion.is_set(); });
-    }
-    sync_waiters.push_back(SyncWaiter{completion});
-    if (sync_wanted) sync_wanted->set(Done{});
-  });
-  SyncOutcome late = fail(SyncErrc::kTimeout, "the metadata log's tail was not reached in time");
-  co_return co_await runtime::wait_until(completion, deadline, late);
+  SyncQueue::Waiter waiter;
+  co_await call(runtime.core(), [this, waiter] { syncs.add(waiter); });
+  Result<LogPosition, SyncError> late =
+      fail(SyncErrc::kTimeout, "the metadata log's tail was not reached in time");
+  co_return co_await runtime::wait_until(waiter, deadline, late);
 }
 
 }  // namespace varve::metadata

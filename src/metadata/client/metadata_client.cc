@@ -25,6 +25,8 @@ Task<> MetadataClient::stop() { return impl_->stop(); }
 
 const State& MetadataClient::state() const { return impl_->core.state(); }
 
+LogPosition MetadataClient::newest_work() const { return impl_->core.newest_work(); }
+
 bool MetadataClient::is_diverged() const { return impl_->core.is_diverged(); }
 
 void MetadataClient::set_applied_listener(AppliedListener listener) {

@@ -71,7 +71,8 @@ class MetadataClient {
   MetadataClient(const MetadataClient&) = delete;
   MetadataClient& operator=(const MetadataClient&) = delete;
 
-  // Any io task, once. Returns when this broker's registration is applied: it may serve.
+  // Any io task, once. Returns when this broker's registration is applied: it may serve. After an error nothing of it
+  // runs any more, and stop() is not called.
   runtime::Task<Result<void, StartError>> start();
   // Any io task, once, after start(). Proposals that wait fail with kStopping, those in flight with kUnknown.
   runtime::Task<> stop();
@@ -80,6 +81,9 @@ class MetadataClient {
   const State& state() const;
   // Core only. Called after each applied entry, own or not. Set before start().
   void set_applied_listener(AppliedListener listener);
+  // Core only. The newest entry by which anybody did more than beat, snapshot and collect: at or below it nothing is
+  // new, however far the log goes on.
+  LogPosition newest_work() const;
   // Core only. States differ somewhere: nothing may be deleted by what this one says (DESIGN 5).
   bool is_diverged() const;
   // Core only. The completion gets the outcome after this broker has applied the entry, in order of proposing.

@@ -80,7 +80,12 @@ std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTim
 }
 
 void Proposer::refused_as_full(const EntryKey& key, const std::string& message) {
-  if (!in_flight_ || in_flight_->key != key || in_flight_->may_have_landed) return;
+  if (!in_flight_ || in_flight_->key != key) return;
+  if (in_flight_->may_have_landed) {
+    // Nothing can follow it before its fate is known, not even what frees room: so it may use the reserve.
+    in_flight_->room = EntryRoom::kReserve;
+    return;
+  }
   is_full_ = true;
   InFlight refused = std::move(*in_flight_);
   in_flight_.reset();

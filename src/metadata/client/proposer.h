@@ -36,7 +36,7 @@ class Proposer {
   // The entry to append now: the one in flight again, byte for byte, or a new one. nullopt: nothing to do.
   std::optional<Outgoing> outgoing(FeatureLevel level, WallTime now);
   // The host refused for want of room. Only if the entry's fate was never in doubt its commands end: with kFull,
-  // or, if they free room, they are queued again.
+  // or, if they free room, they are queued again. An entry in doubt is sent again with room from the reserve.
   void refused_as_full(const EntryKey& key, const std::string& message);
   // The host gave no answer: the entry stays in flight until its fate is known.
   void outcome_unknown(const EntryKey& key);

@@ -143,6 +143,18 @@ TEST_F(ProposerTest, AFullLogDecidesNothingOnceTheFateIsInDoubt) {
   EXPECT_EQ(outgoing()->key, sent->key);
 }
 
+// While it is in doubt nothing else can go, not even what makes room.
+TEST_F(ProposerTest, AnEntryInDoubtMayUseTheReserveOfAFullLog) {
+  propose();
+  auto sent = outgoing();
+  EXPECT_EQ(sent->room, EntryRoom::kNormal);
+  proposer.outcome_unknown(sent->key);
+  proposer.refused_as_full(sent->key, "full");
+  auto again = outgoing();
+  EXPECT_EQ(again->room, EntryRoom::kReserve);
+  EXPECT_EQ(to_hex(again->bytes.view()), to_hex(sent->bytes.view()));
+}
+
 // Its number may carry no other entry: the log would take that for this one, and this one's outcome for its.
 TEST_F(ProposerTest, AFullLogDecidesNothingOnceTheEntryIsThere) {
   propose();

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <set>
-
 #include "metadata/client/client_loops.h"
 
 namespace varve::metadata {
@@ -24,6 +21,8 @@ Task<Result<void, StartError>> MetadataClient::Impl::register_broker() {
     Nonce nonce(random.next() | 1);
     auto result = co_await register_as(nonce);
     if (result && result->incarnation.value() != 0) co_return Result<void, StartError>{};
+    // Its session is of no use any more.
+    co_await log.end_session(nonce);
     if (result) co_return fail(StartErrc::kFeatureLevel, result->problem);
     if (is_fatal(result.error().code)) co_return fail(StartErrc::kLog, result.error().message);
     logger.warn("registering failed, trying again", {{"problem", result.error().message}});
@@ -70,6 +69,9 @@ Task<LogResult<RegistrationResult>> MetadataClient::Impl::register_as(Nonce nonc
         if (!caught_up) co_await runtime::sleep_for(kBackoffMin);
         break;
       }
+      case LogErrc::kSessionGone:
+        co_await call(runtime.core(), [this, nonce] { core.registration_failed(nonce); });
+        co_return pass_error(appended);
       default:
         co_return pass_error(appended);
     }
@@ -97,7 +99,6 @@ Task<> MetadataClient::Impl::registration_loop() {
 
 Task<> MetadataClient::Impl::membership_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
-  std::set<Incarnation> fences_proposed;
   while (!context.stop.stop_requested()) {
     // In this order: a session begins before its registration is appended, so a live incarnation of this list
     // whose session is not in the later answer has lost it.
@@ -105,14 +106,11 @@ Task<> MetadataClient::Impl::membership_loop() {
     auto sessions = co_await log.sessions();
     if (context.stop.stop_requested()) break;
     if (sessions) {
-      for (const auto& [incarnation, nonce] : live) {
-        if (std::find(sessions->begin(), sessions->end(), nonce) != sessions->end()) continue;
-        if (incarnation == core.incarnation()) {
-          co_await call(runtime.core(), [this, lost = nonce] { core.session_lost(lost); });
-        } else if (fences_proposed.insert(incarnation).second) {
-          logger.info("fencing a broker without a session", {{"incarnation", incarnation}});
-          co_await propose_and_forget(FenceBroker{incarnation});
-        }
+      auto due = co_await call(
+          runtime.core(), [this, live, sessions = *sessions] { return core.fences_due(live, sessions); });
+      for (Incarnation incarnation : due) {
+        logger.info("fencing a broker without a session", {{"incarnation", incarnation}});
+        co_await propose_and_forget(FenceBroker{incarnation});
       }
     }
     auto beat =

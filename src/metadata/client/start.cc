@@ -32,6 +32,13 @@ MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in,
                                        kStageSecondsBuckets)) {}
 
 Task<Result<void, StartError>> MetadataClient::Impl::start() {
+  auto joined = co_await join();
+  // Nobody stops what has not started: nothing of it may go on.
+  if (!joined) co_await stop();
+  co_return joined;
+}
+
+Task<Result<void, StartError>> MetadataClient::Impl::join() {
   auto opened = co_await open_log();
   if (!opened) co_return opened;
   auto caught_up = co_await catch_up();
@@ -125,10 +132,7 @@ Task<Result<void, StartError>> MetadataClient::Impl::load_snapshot(LogPosition t
 Task<> MetadataClient::Impl::stop() {
   co_await call(runtime.core(), [this] {
     core.proposer().stop();
-    for (SyncWaiter& waiter : sync_waiters) {
-      waiter.completion.set(fail(SyncErrc::kStopping, "this broker is stopping"));
-    }
-    sync_waiters.clear();
+    syncs.stop();
   });
   co_await scope.close();
   // Best effort: a session that stays is fenced by the next registration or when it runs out.

@@ -5,6 +5,15 @@
 #include "base/limits.h"
 
 namespace varve::metadata {
+namespace {
+
+// Whether a command is more than what a cluster does by itself while nobody uses it.
+bool is_work(const Command& command) {
+  return !std::holds_alternative<Beat>(command) && !std::holds_alternative<SnapshotTaken>(command) &&
+         !std::holds_alternative<AdvanceGcFence>(command) && !std::holds_alternative<ObjectsDeleted>(command);
+}
+
+}  // namespace
 
 ApplyOutcome Applier::apply(LogPosition position, ByteView bytes) {
   CHECK(position > state_.position, "position {} after {}", position, state_.position);
@@ -22,9 +31,13 @@ EntryVerdict Applier::judge_bytes(ByteView bytes) {
   bool is_whole = entry.has_value();
   // Above the level in state an entry is a no-op whether this binary knows its grammar or not.
   if (!is_whole) entry = decode_entry_header(bytes);
-  if (!entry) return EntryVerdict::kMalformed;
+  if (!entry) {
+    outcome_.has_work = true;
+    return EntryVerdict::kMalformed;
+  }
   outcome_.nonce = entry->nonce;
   outcome_.sequence = entry->sequence;
+  outcome_.has_work = !is_whole || std::any_of(entry->commands.begin(), entry->commands.end(), is_work);
   if (entry->level > state_.feature_level) return EntryVerdict::kAboveFeatureLevel;
   return is_whole && entry->shard == 0 ? take(*entry) : EntryVerdict::kMalformed;
 }
@@ -124,6 +137,7 @@ CommandOutcome Applier::run(const FenceBroker& command) {
 }
 
 CommandOutcome Applier::run(const Beat& command) {
+  outcome_.has_beat = true;
   sender_->beat_position = command.applied;
   sender_->beat_hash = command.state_hash;
   return {};
@@ -251,6 +265,7 @@ CommandOutcome Applier::run(const SnapshotTaken& command) {
   if (!reuses_retained) return refuse(Rule::kPredecessorGone);
   retained.push_back({command.position, command.state_hash, command.bytes});
   if (retained.size() > kSnapshotsRetained) retained.erase(retained.begin());
+  outcome_.has_snapshot = true;
   return {};
 }
 

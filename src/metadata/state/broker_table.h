@@ -17,6 +17,7 @@ class BrokerTable {
   BrokerIncarnation* find(Incarnation incarnation);
   const BrokerIncarnation* find(Incarnation incarnation) const;
   std::optional<Incarnation> live(BrokerId broker) const;
+  const std::map<BrokerId, Incarnation>& live() const { return live_; }
   std::optional<Incarnation> of_nonce(Nonce nonce) const;
   // Whether every live incarnation knows the grammar of `level`.
   bool all_live_allow(FeatureLevel level) const;

@@ -70,6 +70,10 @@ struct ApplyOutcome {
   // Incarnations that stopped being live by this entry.
   std::vector<Incarnation> fenced{};
   std::vector<CommandOutcome> commands{};  // one each, only if kApplied
+  bool has_beat = false;                   // a Beat of the sender was applied
+  bool has_snapshot = false;               // a SnapshotTaken was done: it is state.snapshots().back()
+  // It says more than beats, snapshots and collection do, or cannot be read: somebody has worked.
+  bool has_work = false;
   // Partitions with new readable records, a new log start, or gone: whose waiting fetches look again.
   std::vector<PartitionHandle> changed_partitions{};
 };

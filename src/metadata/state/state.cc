@@ -37,6 +37,7 @@ const std::map<Incarnation, BrokerIncarnation>& State::incarnations() const { re
 std::optional<Incarnation> State::live_incarnation(BrokerId broker) const {
   return impl_->brokers.live(broker);
 }
+const std::map<BrokerId, Incarnation>& State::live_brokers() const { return impl_->brokers.live(); }
 std::optional<Incarnation> State::incarnation_of(Nonce nonce) const { return impl_->brokers.of_nonce(nonce); }
 
 const std::map<Uuid, TopicView>& State::topics() const { return impl_->topics.by_id(); }

@@ -109,6 +109,7 @@ class State {
   // Incarnations, live or fenced, by number. The newest of a broker id is its current one.
   const std::map<Incarnation, BrokerIncarnation>& incarnations() const;
   std::optional<Incarnation> live_incarnation(BrokerId broker) const;
+  const std::map<BrokerId, Incarnation>& live_brokers() const;
   std::optional<Incarnation> incarnation_of(Nonce nonce) const;
 
   // Topics by id; by name only the living one. Pointers are valid until the next apply().

@@ -18,7 +18,7 @@ struct GarbageCollector::Impl {
   struct Round {
     bool is_mine = false;
     FenceEpoch fence;
-    LogPosition position;
+    LogPosition newest_work;
     std::vector<std::pair<ObjectId, std::string>> dead;  // with their keys
   };
 
@@ -60,7 +60,8 @@ struct GarbageCollector::Impl {
   // The worker's own.
   MonotonicTime next_fence;
   MonotonicTime next_sweep;
-  LogPosition fenced_at;  // where the state stood after the last advance: nothing new, no new orphans
+  // Advanced since, and again only after more work: an advance where nobody uploaded passes nobody.
+  std::optional<LogPosition> fenced_work;
 
   runtime::TaskScope scope;
 };
@@ -70,12 +71,10 @@ GarbageCollector::Impl::Round GarbageCollector::Impl::begin_round() const {
   const State& state = client.state();
   Round round;
   round.fence = state.fence_epoch();
-  round.position = state.position();
-  std::optional<BrokerId> first;
-  for (const auto& [number, incarnation] : state.incarnations()) {
-    if (incarnation.is_live && (!first || incarnation.broker < *first)) first = incarnation.broker;
-  }
-  round.is_mine = first == config.broker && client.has_progress() && !client.is_diverged();
+  round.newest_work = client.newest_work();
+  const auto& live = state.live_brokers();
+  bool is_first = !live.empty() && live.begin()->first == config.broker;
+  round.is_mine = is_first && client.has_progress() && !client.is_diverged();
   if (!round.is_mine) return round;
   for (const metadata::PendingDeletion& pending : state.deletable(config.keys_per_request)) {
     auto incarnation = state.incarnations().find(pending.object.incarnation);
@@ -111,12 +110,13 @@ runtime::Task<> GarbageCollector::Impl::work() {
 }
 
 runtime::Task<> GarbageCollector::Impl::advance_fence(Round round) {
-  // Where nothing has been applied since, an advance would pass nobody: an idle cluster stays idle.
-  if (round.position == fenced_at) co_return;
+  // The log of an idle cluster stays as it is, but for beats.
+  if (round.newest_work == fenced_work) co_return;
   FenceEpoch next = round.fence.plus(1);
   auto advanced = co_await client.propose(metadata::AdvanceGcFence{next});
   if (!advanced) co_return;
-  fenced_at = co_await runtime::call(runtime.core(), [this] { return client.state().position(); });
+  // Work that came between may have begun under the new epoch, or under the old one: then the next advance is due.
+  fenced_work = round.newest_work;
   logger.debug("the fence advanced", {{"epoch", next}});
 }
 
