@@ -17,9 +17,10 @@ void print_usage() {
   fmt::print(
       "varve_sim [--scenario NAME] [--seeds N] [--from N] [--seconds N] [--planted NAME] [--coverage]\n"
       "varve_sim [--scenario NAME] --seed N [--trace]\n\n"
-      "  --seeds N      how many seeds to run (VARVE_SIM_SEEDS, or 20)\n"
+      "  --seeds N      how many seeds to run (VARVE_SIM_SEEDS, or 20; 200 to find a planted bug;\n"
+      "                 for power cuts as many as make VARVE_POWER_CUTS, or 10)\n"
       "  --from N       the first of them (1)\n"
-      "  --seconds N    stop after so much processor time\n"
+      "  --seconds N    stop after so much processor time (to find a planted bug: VARVE_BUG_SECONDS)\n"
       "  --seed N       run this one\n"
       "  --trace        print what happens\n"
       "  --planted NAME switch a planted bug on; passes if a seed finds it\n"
@@ -45,6 +46,16 @@ const Scenario* find_scenario(std::string_view name) {
   return nullptr;
 }
 
+// Each planted bug has to be found within so many.
+constexpr uint64_t kSeedsToFindABug = 200;
+constexpr uint64_t kDefaultPowerCuts = 10;
+
+uint64_t default_seeds(const Scenario& scenario, uint64_t otherwise) {
+  uint64_t cuts_per_run = scenario.power_cuts_per_run;
+  if (cuts_per_run == 0) return seeds_wanted(otherwise);
+  return (power_cuts_wanted(kDefaultPowerCuts) + cuts_per_run - 1) / cuts_per_run;
+}
+
 struct CommandLine {
   const Scenario* scenario = &all_scenarios().front();
   RunnerOptions options;
@@ -52,7 +63,7 @@ struct CommandLine {
 
 std::optional<CommandLine> parse(int count, char** words) {
   CommandLine line;
-  line.options.seeds = seeds_wanted(line.options.seeds);
+  std::optional<uint64_t> seeds;
   for (int i = 1; i < count; ++i) {
     std::string_view flag = words[i];
     if (flag == "--trace") {
@@ -72,17 +83,25 @@ std::optional<CommandLine> parse(int count, char** words) {
     } else if (flag == "--planted") {
       line.options.planted = value;
     } else if (flag == "--seeds" && as_number) {
-      line.options.seeds = *as_number;
+      seeds = *as_number;
     } else if (flag == "--from" && as_number) {
       line.options.first_seed = *as_number;
     } else if (flag == "--seconds" && as_number) {
       line.options.seconds = static_cast<double>(*as_number);
     } else if (flag == "--seed" && as_number) {
       line.options.first_seed = *as_number;
-      line.options.seeds = 1;
+      seeds = 1;
     } else {
       return std::nullopt;
     }
+  }
+  if (seeds) {
+    line.options.seeds = *seeds;
+  } else if (line.options.planted.empty()) {
+    line.options.seeds = default_seeds(*line.scenario, line.options.seeds);
+  } else {
+    line.options.seeds = kSeedsToFindABug;
+    line.options.seconds = bug_seconds_wanted(line.options.seconds);
   }
   return line;
 }

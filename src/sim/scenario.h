@@ -58,6 +58,8 @@ struct Scenario {
   Outcome (*run)(const RunOptions& options);
   // What must happen in at least 1 % of many runs.
   std::span<const std::string_view> expected_happenings;
+  // Not 0: each run has so many power cuts, and they are what is counted, not the seeds.
+  uint64_t power_cuts_per_run = 0;
 };
 
 // All there are, by name.

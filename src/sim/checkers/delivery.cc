@@ -50,7 +50,12 @@ void check_delivery(const History& history, TopicBook& topics, const BrokerExten
       PartitionKey key{id, PartitionIndex(static_cast<int32_t>(i))};
       std::optional<std::pair<Offset, Offset>> first;
       for (const auto& [host, partitions] : extents) {
-        const auto& extent = partitions.at(key);
+        auto found = partitions.find(key);
+        if (found == partitions.end()) {
+          findings.add(fmt::format("{} appeared on {} when everything had been read", key.to_string(), host));
+          continue;
+        }
+        const auto& extent = found->second;
         if (!first) first = extent;
         findings.require(*first == extent, "{} is [{}, {}) on one broker and [{}, {}) on {}", key.to_string(),
                          first->first, first->second, extent.first, extent.second, host);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "sim/checkers/delivery.h"
 #include "sim/checkers/log_audit.h"
 #include "sim/checkers/state_samples.h"
 #include "sim/checkers/store_watch.h"
@@ -11,15 +10,13 @@
 #include "sim/scenarios/disturbances.h"
 #include "sim/workload/broker_machine.h"
 #include "sim/workload/foreign_process.h"
-#include "sim/workload/full_reader.h"
 #include "sim/workload/stray_writer.h"
-#include "sim/workload/witness.h"
+#include "sim/workload/workload.h"
 
 namespace varve::sim {
 namespace {
 
 constexpr size_t kBrokers = 3;
-constexpr size_t kClientNodes = 3;
 constexpr Duration kTimeToFinish = 20min;
 // Late requests land within that.
 constexpr Duration kLateMax = 15s;
@@ -29,68 +26,56 @@ constexpr ServiceTimes kLogTimes = {.slow_max = 3s, .timeout_max = 3s, .late_max
 constexpr Duration kSampleInterval = 500ms;
 constexpr size_t kStrayEntries = 40;
 
+std::string host_of(int32_t id) { return fmt::format("broker{}", id); }
+
+std::vector<std::string> broker_hosts() {
+  std::vector<std::string> hosts;
+  for (size_t i = 0; i < kBrokers; ++i) hosts.push_back(host_of(static_cast<int32_t>(i)));
+  return hosts;
+}
+
 class BrokersRun {
  public:
   explicit BrokersRun(const RunOptions& options)
       : world_({.seed = options.seed, .time_max = kTimeToFinish, .trace = options.trace}),
         plan_(BrokersPlan::draw(world_.random())),
         bugs_(options.bugs) {
-    for (size_t i = 0; i < kBrokers; ++i) context_.hosts.push_back(fmt::format("broker{}", i));
-    for (size_t i = 0; i < kClientNodes; ++i) {
-      client_nodes_.push_back(std::make_unique<Node>(
-          world_, NodeOptions{.host = fmt::format("client{}", i), .io_count = 1}, &network_));
-    }
     for (size_t i = 0; i < kBrokers; ++i) brokers_.push_back(make_broker(static_cast<int32_t>(i)));
-    admin_ = std::make_unique<Admin>(context_, next_client(), plan_.topics);
-    witness_ = std::make_unique<Witness>(context_, next_client(), 200ms);
-    for (const auto& producer : plan_.producers) {
-      producers_.push_back(std::make_unique<Producer>(context_, next_client(), producer));
-    }
-    for (const auto& consumer : plan_.consumers) {
-      consumers_.push_back(std::make_unique<Consumer>(context_, next_client(), consumer));
-    }
     make_troubles();
   }
 
   Outcome run() {
-    admin_->start();
-    witness_->start();
-    for (auto& producer : producers_) producer->start();
-    for (auto& consumer : consumers_) consumer->start();
+    workload_.start();
     start_troubles();
     RunEnd end = run_for(plan_.busy_time);
     stop_troubles();
     if (end == RunEnd::kDone) end = run_until([this] { return is_settled(); });
     // What nobody waits for (acks=0, early acknowledgements, late requests) still comes in.
     if (end == RunEnd::kDone) end = run_for(kQuietTime);
-    if (end == RunEnd::kDone) end = read_all();
+    if (end == RunEnd::kDone) workload_.read_all();
+    if (end == RunEnd::kDone) end = run_until([this] { return workload_.has_read_all(); });
     if (end == RunEnd::kDone) check_end();
     if (end == RunEnd::kDone && plan_.collects()) end = wait_for_collection();
     check_always();
     Outcome outcome = make_outcome(world_, findings_, end);
     if (outcome.verdict == Verdict::kStuck) outcome.message += describe();
-    stop_clients();
+    workload_.stop();
+    brokers_.clear();
     return outcome;
   }
 
  private:
   std::unique_ptr<BrokerMachine> make_broker(int32_t id) {
     BrokerMachineOptions options;
-    options.settings = broker::default_settings();
-    options.settings.broker_id = BrokerId(id);
-    options.settings.kafka_address = {"", kKafkaPort};
-    options.settings.http_address = {"", 9093};
-    options.settings.advertised = {fmt::format("broker{}", id), 0};
-    options.settings.allow_admin_apis = true;
-    options.settings.auto_create_topics = false;
-    options.settings.produce_sync_flush = !plan_.early_acks;
+    options.settings = simulated_settings(BrokerId(id), host_of(id));
+    options.settings.produce_sync_flush = !plan_.workload.has_early_acks;
     options.settings.limits = plan_.limits;
     options.commit_interval = plan_.commit_interval;
     options.fence_interval = plan_.fence_interval;
     options.snapshot_after_bytes = plan_.snapshot_after_bytes;
     options.snapshot_after_time = plan_.snapshot_after_time;
     options.bugs = bugs_;
-    options.node.host = context_.hosts[static_cast<size_t>(id)];
+    options.node.host = host_of(id);
     options.node.clock_offset =
         Duration(world_.random().between(Duration(-60s).count(), Duration(60s).count()));
     options.make_ground = [this](Process& process) { return make_shared_ground(process, log_, store_); };
@@ -118,7 +103,7 @@ class BrokersRun {
     }
   }
   void stop_troubles() {
-    context_.is_over = true;
+    workload_.end();
     foreigner_->stop();
     disturbances_->stop();
     nemesis_->stop();
@@ -129,8 +114,6 @@ class BrokersRun {
     log_.set_faults(faults.log);
     network_.set_faults(faults.network);
   }
-
-  Process& next_client() { return client_nodes_[next_client_++ % client_nodes_.size()]->process(); }
 
   RunEnd run_until(const std::function<bool()>& done) {
     return world_.run_until([&] {
@@ -159,7 +142,7 @@ class BrokersRun {
     findings_.require(log_.trim_mark() <= audit_.state().trimmable(),
                       "the log is trimmed up to {}, and the oldest retained snapshot allows {}",
                       log_.trim_mark(), audit_.state().trimmable());
-    if (is_serving && !has_foreigner_ && !context_.is_over) {
+    if (is_serving && !has_foreigner_ && !workload_.is_over()) {
       has_foreigner_ = true;
       foreigner_->start(plan_.foreign_gap);
     }
@@ -170,39 +153,12 @@ class BrokersRun {
   }
 
   bool is_settled() const {
-    return std::ranges::all_of(brokers_, [](const auto& broker) { return broker->is_serving(); }) &&
-           admin_->is_finished() &&
-           std::ranges::all_of(producers_, [](const auto& producer) { return producer->is_finished(); });
-  }
-
-  // From every broker, and the consumers too have to come to the end.
-  RunEnd read_all() {
-    for (const std::string& host : context_.hosts) {
-      readers_.push_back(std::make_unique<FullReader>(context_, next_client(), host));
-      readers_.back()->start();
-    }
-    return run_until([this] {
-      return std::ranges::all_of(readers_, [](const auto& reader) { return reader->is_finished(); }) &&
-             std::ranges::all_of(consumers_,
-                                 [this](const auto& consumer) { return has_read_all(*consumer); });
-    });
-  }
-  bool has_read_all(const Consumer& consumer) const {
-    const auto& extents = readers_.front()->extents();
-    return std::ranges::all_of(consumer.positions(), [&](const auto& entry) {
-      auto extent = extents.find(entry.first);
-      return extent == extents.end() || entry.second >= extent->second.end;
-    });
+    return workload_.is_finished() &&
+           std::ranges::all_of(brokers_, [](const auto& broker) { return broker->is_serving(); });
   }
 
   void check_end() {
-    BrokerExtents extents;
-    for (const auto& reader : readers_) {
-      for (const auto& [key, extent] : reader->extents()) {
-        extents[reader->host()][key] = {extent.log_start, extent.end};
-      }
-    }
-    check_delivery(history_, topics_, extents, findings_);
+    workload_.check();
     for (const std::string& object : watch_.missing_objects()) {
       findings_.add(fmt::format("object {} is referred to and not in the store", object));
     }
@@ -218,7 +174,7 @@ class BrokersRun {
   }
   // Whatever the run came to.
   void check_always() {
-    check_order(history_, findings_);
+    workload_.check_order();
     audit_.catch_up();
     metadata::State state = samples_.check_replay(log_, bugs_);
     samples_.check_snapshot(log_, store_, state, bugs_);
@@ -233,34 +189,15 @@ class BrokersRun {
       if (!broker->is_serving())
         text += fmt::format("\n  {} does not serve: {}", broker->host(), broker->problem());
     }
-    for (const auto& producer : producers_) {
-      if (!producer->is_finished()) text += "\n  " + producer->describe();
-    }
-    if (!admin_->is_finished()) text += "\n  a topic is half made or half deleted";
-    for (const auto& reader : readers_) {
-      if (!reader->is_finished()) text += fmt::format("\n  {} cannot be read", reader->host());
-    }
     std::vector<std::string> dead = watch_.dead_objects();
     if (plan_.collects() && !dead.empty()) text += fmt::format("\n  {} is not deleted", dead.front());
-    if (readers_.empty() || !readers_.front()->is_finished()) return text;
-    for (const auto& consumer : consumers_) {
-      if (!has_read_all(*consumer)) text += fmt::format("\n  {} has not read all", consumer->name());
-    }
-    return text;
-  }
-
-  void stop_clients() {
-    for (auto& node : client_nodes_) node->crash(CrashKind::kKilled);
-    brokers_.clear();
+    return text + workload_.describe();
   }
 
   World world_;
   BrokersPlan plan_;
   PlantedBugs bugs_;
   Findings findings_;
-  TopicBook topics_{world_, findings_};
-  History history_{world_, topics_, findings_};
-  WorkloadContext context_{world_, findings_, topics_, history_, {}};
   SimNetwork network_{world_};
   SimObjectStore store_{world_, kStoreTimes};
   SimMetadataLog log_{world_, kLogTimes};
@@ -268,14 +205,8 @@ class BrokersRun {
   StoreWatch watch_{world_, store_, audit_, broker::default_settings().key_namespace, findings_};
   StateSamples samples_{findings_};
   MonotonicTime next_sample_;
-  std::vector<std::unique_ptr<Node>> client_nodes_;
-  size_t next_client_ = 0;
+  Workload workload_{world_, network_, findings_, broker_hosts(), plan_.workload};
   std::vector<std::unique_ptr<BrokerMachine>> brokers_;
-  std::unique_ptr<Admin> admin_;
-  std::unique_ptr<Witness> witness_;
-  std::vector<std::unique_ptr<Producer>> producers_;
-  std::vector<std::unique_ptr<Consumer>> consumers_;
-  std::vector<std::unique_ptr<FullReader>> readers_;
   std::unique_ptr<Nemesis> nemesis_;
   std::unique_ptr<Disturbances> disturbances_;
   std::unique_ptr<ForeignProcess> foreigner_;

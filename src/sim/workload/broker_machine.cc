@@ -1,5 +1,7 @@
 #include "sim/workload/broker_machine.h"
 
+#include "sim/workload/kafka_client.h"
+
 namespace varve::sim {
 
 using runtime::Task;
@@ -7,6 +9,7 @@ using runtime::Task;
 namespace {
 
 constexpr Duration kSupervisorPause = 1s;
+constexpr uint16_t kHttpPort = 9093;
 
 // Shows a broker's log lines in the trace.
 class TraceSink final : public LogSink {
@@ -20,6 +23,17 @@ class TraceSink final : public LogSink {
 };
 
 }  // namespace
+
+broker::Settings simulated_settings(BrokerId id, const std::string& host) {
+  broker::Settings settings = broker::default_settings();
+  settings.broker_id = id;
+  settings.kafka_address = {"", kKafkaPort};
+  settings.http_address = {"", kHttpPort};
+  settings.advertised = {host, 0};
+  settings.allow_admin_apis = true;
+  settings.auto_create_topics = false;
+  return settings;
+}
 
 BrokerMachine::Program::Program(Process& process, const BrokerMachineOptions& options, Logger logger)
     : ground(options.make_ground(process)),

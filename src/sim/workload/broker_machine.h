@@ -25,8 +25,11 @@ struct BrokerMachineOptions {
   NodeOptions node;
 };
 
-// Life: made after the network and what the grounds refer to, destroyed before them. The program is made anew at each boot. A program
-// that cannot start, or cannot go on, ends, and is started again a moment later.
+// The settings of a simulated broker; its clients find it under `host`.
+broker::Settings simulated_settings(BrokerId id, const std::string& host);
+
+// Life: made after the network and what the grounds refer to, destroyed before them. The program is made anew at each
+// boot. A program that cannot start, or cannot go on, ends, and is started again a moment later.
 class BrokerMachine {
  public:
   BrokerMachine(World& world, SimNetwork& network, BrokerMachineOptions options);

@@ -16,6 +16,7 @@ constexpr int64_t kEarliest = -2;
 constexpr int16_t kListOffsetsVersion = 8;
 constexpr int16_t kFetchVersion = 17;
 constexpr Duration kPause = 100ms;
+constexpr Duration kPatience = 1min;
 
 // Nothing but trouble that passes is expected of a healed cluster.
 bool may_pass(ErrorCode code) {
@@ -73,7 +74,11 @@ Task<PartitionExtent> FullReader::find_extent(PartitionKey key, std::string topi
 
 Task<> FullReader::read(PartitionKey key) {
   Offset at = extents_[key].log_start;
+  MonotonicTime last_progress = client_.now();
   while (at < extents_[key].end) {
+    client_.context().findings.require(client_.now() - last_progress < kPatience,
+                                       "{} has not served {} at {} for {} s", host_, key.to_string(), at,
+                                       kPatience / 1s);
     protocol::FetchRequest request;
     request.max_wait_ms = 1'000;
     request.min_bytes = 1;
@@ -109,6 +114,7 @@ Task<> FullReader::read(PartitionKey key) {
                                          at);
       client_.context().history.saw(key, *batch, host_);
       at = std::max(at, end);
+      last_progress = client_.now();
     }
   }
 }

@@ -24,6 +24,8 @@ struct WorkloadContext {
   TopicBook& topics;
   History& history;
   std::vector<std::string> hosts;  // bootstrap: every broker's
+  // Brokers promise batches without a producer id before they have stored them.
+  bool has_early_acks = false;
   // No more new work; what is begun is finished.
   bool is_over = false;
   uint64_t connections = 0;

@@ -72,6 +72,9 @@ void Producer::acknowledged(const Flight& flight, Queue& queue, Batch& batch, co
   // Without an offset it is a promise of the broker alone, who may not have heard of a deletion.
   bool is_stored = row.base_offset.value() >= 0;
   if (is_stored) client_.context().topics.called_present(at.topic, flight.sent_at, broker);
+  bool may_be_early = client_.context().has_early_acks && !options_.is_idempotent;
+  client_.context().findings.require(is_stored || may_be_early, "{} acknowledges batch {} without an offset",
+                                     broker, batch.send->number);
   client_.context().history.acked(*batch.send, at, row.base_offset, broker);
   queue.has_landed = queue.has_landed || queue.life == at.topic;
   remove(queue, batch);
