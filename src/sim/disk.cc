@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace varve::sim {
 namespace {
@@ -28,6 +29,18 @@ void copy_range(const std::vector<uint8_t>& from, std::vector<uint8_t>& to, uint
 
 uint64_t sector_of(uint64_t offset) { return offset / kSectorBytes; }
 uint64_t sector_after(uint64_t end) { return (end + kSectorBytes - 1) / kSectorBytes; }
+
+// Lets `settle` make `durable` what is left, and `seen` the same.
+template <class Content>
+Loss cut(Content& seen, Content& durable, bool has_unsynced, const std::function<void()>& settle) {
+  // After a failed sync they differ with nothing left to write.
+  if (!has_unsynced && durable == seen) return Loss::kNone;
+  Content before = durable;
+  settle();
+  Loss loss = durable == seen ? Loss::kNone : durable == before ? Loss::kAll : Loss::kPart;
+  seen = durable;
+  return loss;
+}
 
 }  // namespace
 
@@ -112,10 +125,9 @@ void DiskFile::settle(Random& random) {
   unsynced_.clear();
 }
 
-void DiskFile::cut_power(Random& random) {
-  settle(random);
-  seen_ = durable_;
+Loss DiskFile::cut_power(Random& random) {
   lock_holder = 0;
+  return cut(seen_, durable_, !unsynced_.empty(), [&] { settle(random); });
 }
 
 bool DiskFile::damage(Random& random) {
@@ -167,9 +179,8 @@ void DiskFolder::settle(Random& random) {
   unsynced_.clear();
 }
 
-void DiskFolder::cut_power(Random& random) {
-  settle(random);
-  seen_ = durable_;
+Loss DiskFolder::cut_power(Random& random) {
+  return cut(seen_, durable_, !unsynced_.empty(), [&] { settle(random); });
 }
 
 }  // namespace varve::sim

@@ -18,6 +18,9 @@ namespace varve::sim {
 
 inline constexpr uint64_t kSectorBytes = 512;
 
+// Of what was not synced when the power failed.
+enum class Loss : uint8_t { kNone, kPart, kAll };
+
 // A file or a folder; shared by the entries that name it and the handles that have it open.
 class DiskNode {
  public:
@@ -45,7 +48,7 @@ class DiskFile final : public DiskNode {
   // As after EIO: what was not yet on the disk counts as written, and some of it is lost for good, though it is
   // still seen. Bytes that share a sector with a later write get on the disk with it.
   void fail_sync(Random& random) { settle(random); }
-  void cut_power(Random& random);
+  Loss cut_power(Random& random);
   // Flips one bit for good. False if the file is empty.
   bool damage(Random& random);
 
@@ -86,7 +89,7 @@ class DiskFolder final : public DiskNode {
   void sync();
   void fail_sync(Random& random) { settle(random); }
   // This folder only; its children are the caller's to cut.
-  void cut_power(Random& random);
+  Loss cut_power(Random& random);
 
  private:
   struct Change {

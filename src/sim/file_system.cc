@@ -304,6 +304,7 @@ FileResult<void> SimFileSystem::sync_folder(const std::string& path) {
     (*folder)->fail_sync(random_);
     return io_error("sync of folder " + path);
   }
+  if (begun && draw(faults_.sync_lies, "file.sync_lies")) return begun;
   if (has_effect) (*folder)->sync();
   return begun;
 }
@@ -376,6 +377,7 @@ FileResult<void> SimFileSystem::sync(DiskFile& file) {
     file.fail_sync(random_);
     return io_error("sync");
   }
+  if (begun && draw(faults_.sync_lies, "file.sync_lies")) return begun;
   if (has_effect) file.sync();
   return begun;
 }
@@ -397,15 +399,19 @@ void SimFileSystem::cut_power() {
 }
 
 void SimFileSystem::cut_below(DiskFolder& folder, std::map<uint64_t, bool>& done) {
-  folder.cut_power(random_);
+  tell(folder.cut_power(random_), "disk.entries_lost", "disk.entries_lost");
   for (const auto& [name, node] : folder.entries()) {
     if (std::exchange(done[node->number()], true)) continue;
     if (node->is_folder()) {
       cut_below(static_cast<DiskFolder&>(*node), done);
     } else {
-      static_cast<DiskFile&>(*node).cut_power(random_);
+      tell(static_cast<DiskFile&>(*node).cut_power(random_), "disk.bytes_lost", "disk.bytes_torn");
     }
   }
+}
+
+void SimFileSystem::tell(Loss loss, std::string_view all, std::string_view part) {
+  if (loss != Loss::kNone && fault_observer_) fault_observer_(loss == Loss::kAll ? all : part);
 }
 
 void SimFileSystem::cut_power_after(uint64_t calls, std::function<void()> on_cut) {

@@ -19,6 +19,7 @@ struct FileFaults {
   uint32_t read_fails = 0;         // kIo
   uint32_t write_fails = 0;        // kIo; some first bytes may be written
   uint32_t sync_fails = 0;         // kIo; see DiskFile::fail_sync
+  uint32_t sync_lies = 0;          // succeeds and does nothing, folders too: what no program can survive
   uint32_t sync_folder_fails = 0;  // kIo; unsynced entries may be lost, though still seen
 };
 
@@ -56,7 +57,7 @@ class SimFileSystem final : public runtime::FileSystem {
 
   void set_faults(const FileFaults& faults);
   void set_capacity(uint64_t bytes);
-  // Told the name of each fault that happens ("file.sync_fails").
+  // Told the name of each fault that happens ("file.sync_fails"), and of each loss by a power cut ("disk.bytes_torn").
   void set_fault_observer(std::function<void(std::string_view)> observer);
   // Flips one bit of the file for good. False if there is no such file, or it is empty.
   bool damage(const std::string& path);
@@ -75,6 +76,7 @@ class SimFileSystem final : public runtime::FileSystem {
   bool draw(uint32_t per_mille, std::string_view fault);
   uint64_t bytes_used();
   void cut_below(DiskFolder& folder, std::map<uint64_t, bool>& done);
+  void tell(Loss loss, std::string_view all, std::string_view part);
 
   runtime::FileResult<size_t> read(DiskFile& file, uint64_t offset, MutableByteView into);
   runtime::FileResult<void> write(DiskFile& file, uint64_t offset, std::span<const ByteView> slices);

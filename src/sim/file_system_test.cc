@@ -188,6 +188,22 @@ TEST(SimFileSystem, AFullDiskTakesWhatFitsAndHealsByRemoving) {
   EXPECT_TRUE(write(*b, 0, "123456"));
 }
 
+TEST(SimFileSystem, TellsWhatAPowerCutLost) {
+  std::set<std::string> told;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SimFileSystem files(seed);
+    files.set_fault_observer([&](std::string_view fault) { told.emplace(fault); });
+    auto file = create(files, "a");
+    EXPECT_TRUE(files.sync_folder(""));
+    EXPECT_TRUE(write(*file, 0, std::string(3 * kSectorBytes, 'x')));
+    create(files, "b");
+    files.cut_power();
+    bool is_whole = content(files, "a").size() == 3 * kSectorBytes && content(files, "b") != "(absent)";
+    if (told.empty()) EXPECT_TRUE(is_whole);
+  }
+  EXPECT_EQ(told, (std::set<std::string>{"disk.bytes_lost", "disk.bytes_torn", "disk.entries_lost"}));
+}
+
 TEST(SimFileSystem, ThePowerFailsAtAChosenCall) {
   std::set<std::string> seen;
   for (uint64_t seed = 0; seed < 50; ++seed) {
