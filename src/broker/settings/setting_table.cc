@@ -188,7 +188,7 @@ void add_limits(std::vector<SettingRow>& rows) {
 
 void add_operation(std::vector<SettingRow>& rows) {
   auto group = SettingGroup::kOperation;
-  rows.push_back({group, "KAFSCALE_LOG_LEVEL", "", "word", "warn", "debug, info, warn, error or off",
+  rows.push_back({group, "KAFSCALE_LOG_LEVEL", "", "word", "info", "debug, info, warn, error or off",
                   "Least level of the lines on standard error.", read_log_level});
   rows.push_back({group, "KAFSCALE_LOG_FORMAT", "", "word", "text", "text or json", "Form of those lines.",
                   read_log_format});
@@ -213,6 +213,7 @@ void add_operation(std::vector<SettingRow>& rows) {
 // Known names whose work is not built: a start that left them unheeded would lie to the operator (DESIGN:
 // invariant 12). Values that ask for nothing are taken.
 void add_later(std::vector<SettingRow>& rows) {
+  const std::vector<std::string_view> kFalse = {"false", "0", "no", "off"};
   auto add = [&rows](std::string_view env, std::vector<std::string_view> neutral, std::string_view what,
                      bool is_secret = false) {
     std::string allowed = "not set";
@@ -220,10 +221,11 @@ void add_later(std::vector<SettingRow>& rows) {
     SettingRow row{SettingGroup::kLater, env, "", "", "", allowed, what, later(neutral, what), is_secret};
     rows.push_back(std::move(row));
   };
-  for (std::string_view name : {"KAFSCALE_S3_BUCKET", "KAFSCALE_S3_REGION", "KAFSCALE_S3_ENDPOINT",
-                                "KAFSCALE_S3_PATH_STYLE", "KAFSCALE_S3_KMS_ARN"}) {
+  for (std::string_view name : {"KAFSCALE_S3_BUCKET", "KAFSCALE_S3_ENDPOINT", "KAFSCALE_S3_KMS_ARN"}) {
     add(name, {}, "objects in S3");
   }
+  add("KAFSCALE_S3_REGION", {"us-east-1"}, "objects in S3");
+  add("KAFSCALE_S3_PATH_STYLE", kFalse, "objects in S3");
   for (std::string_view name :
        {"KAFSCALE_S3_ACCESS_KEY", "KAFSCALE_S3_SECRET_KEY", "KAFSCALE_S3_SESSION_TOKEN"}) {
     add(name, {}, "objects in S3", true);
@@ -236,20 +238,30 @@ void add_later(std::vector<SettingRow>& rows) {
   add("KAFSCALE_S3_HEALTH_WINDOW_SEC", {"60"}, "health of S3");
   add("KAFSCALE_S3_LATENCY_WARN_MS", {"500"}, "health of S3");
   add("KAFSCALE_S3_LATENCY_CRIT_MS", {"2000"}, "health of S3");
-  add("KAFSCALE_S3_ERROR_RATE_WARN", {"0.2"}, "health of S3");
-  add("KAFSCALE_S3_ERROR_RATE_CRIT", {"0.6"}, "health of S3");
-  add("KAFSCALE_USE_MEMORY_S3", {"false", "0", "no", "off"}, "objects in memory only");
+  add("KAFSCALE_S3_ERROR_RATE_WARN", {"0.01"}, "health of S3");
+  add("KAFSCALE_S3_ERROR_RATE_CRIT", {"0.05"}, "health of S3");
+  add("KAFSCALE_USE_MEMORY_S3", kFalse, "objects in memory only");
+  add("KAFSCALE_INDEX_CACHE_BYTES", {"104857600"}, "a cache of segment indexes");
   add("KAFSCALE_READAHEAD_SEGMENTS", {"2"}, "read-ahead of segments");
   add("KAFSCALE_ETCD_ENDPOINTS", {}, "the metadata log in etcd");
   add("KAFSCALE_ETCD_USERNAME", {}, "the metadata log in etcd");
+  for (std::string_view name :
+       {"KAFSCALE_ETCD_CERT_FILE", "KAFSCALE_ETCD_KEY_FILE", "KAFSCALE_ETCD_CA_FILE"}) {
+    add(name, {}, "the metadata log in etcd");
+  }
   add("KAFSCALE_ETCD_PASSWORD", {}, "the metadata log in etcd", true);
   add("KAFSCALE_CONTROL_ADDR", {}, "the gRPC control port");
-  add("KAFSCALE_ACL_ENABLED", {"false", "0", "no", "off"}, "access control");
+  add("KAFSCALE_TLS_ENABLED", kFalse, "TLS");
+  add("KAFSCALE_TLS_CLIENT_AUTH", kFalse, "TLS");
+  for (std::string_view name : {"KAFSCALE_TLS_CERT_FILE", "KAFSCALE_TLS_KEY_FILE", "KAFSCALE_TLS_CA_FILE"}) {
+    add(name, {}, "TLS");
+  }
+  add("KAFSCALE_ACL_ENABLED", kFalse, "access control");
   add("KAFSCALE_ACL_JSON", {}, "access control");
   add("KAFSCALE_ACL_FILE", {}, "access control");
-  add("KAFSCALE_ACL_FAIL_OPEN", {"false", "0", "no", "off"}, "access control");
+  add("KAFSCALE_ACL_FAIL_OPEN", kFalse, "access control");
   add("KAFSCALE_PRINCIPAL_SOURCE", {"client_id"}, "access control");
-  add("KAFSCALE_PROXY_PROTOCOL", {"false", "0", "no", "off"}, "the PROXY protocol");
+  add("KAFSCALE_PROXY_PROTOCOL", kFalse, "the PROXY protocol");
   add("KAFSCALE_LAG_SAMPLE_INTERVAL_SEC", {"5"}, "consumer lag");
 }
 

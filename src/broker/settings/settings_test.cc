@@ -163,6 +163,70 @@ TEST(SettingTable, NamesAreUniqueAndEveryRowIsExplained) {
   }
 }
 
+// https://kafscale.io/configuration/ as of version 1.6.0, where its code has other defaults for some.
+TEST(SettingTable, WhereKafScalesPageAndItsCodeDifferThePageHolds) {
+  const std::map<std::string, std::string> page = {
+      {"KAFSCALE_BROKER_ID", ""},
+      {"KAFSCALE_BROKER_HOST", ""},
+      {"KAFSCALE_STARTUP_TIMEOUT_SEC", "30"},
+      {"KAFSCALE_LOG_LEVEL", "info"},  // code: warn
+      {"KAFSCALE_SEGMENT_BYTES", "4194304"},
+      {"KAFSCALE_FLUSH_INTERVAL_MS", "500"},
+      {"KAFSCALE_CACHE_BYTES", "1073741824"},       // code: 33554432
+      {"KAFSCALE_INDEX_CACHE_BYTES", "104857600"},  // code: unknown
+      {"KAFSCALE_READAHEAD_SEGMENTS", "2"},
+      {"KAFSCALE_AUTO_CREATE_TOPICS", "true"},
+      {"KAFSCALE_AUTO_CREATE_PARTITIONS", "1"},
+      {"KAFSCALE_ALLOW_ADMIN_APIS", "true"},
+      {"KAFSCALE_PRODUCE_SYNC_FLUSH", "true"},
+      {"KAFSCALE_THROUGHPUT_WINDOW_SEC", "60"},
+      {"KAFSCALE_USE_MEMORY_S3", "false"},
+      {"KAFSCALE_TRACE_KAFKA", "false"},
+      {"KAFSCALE_S3_BUCKET", ""},
+      {"KAFSCALE_S3_REGION", "us-east-1"},
+      {"KAFSCALE_S3_ENDPOINT", ""},
+      {"KAFSCALE_S3_PATH_STYLE", "false"},
+      {"KAFSCALE_S3_READ_BUCKET", ""},
+      {"KAFSCALE_S3_READ_REGION", ""},
+      {"KAFSCALE_S3_READ_ENDPOINT", ""},
+      {"KAFSCALE_S3_KMS_ARN", ""},
+      {"KAFSCALE_S3_ACCESS_KEY", ""},
+      {"KAFSCALE_S3_SECRET_KEY", ""},
+      {"KAFSCALE_S3_SESSION_TOKEN", ""},
+      {"KAFSCALE_S3_HEALTH_WINDOW_SEC", "60"},
+      {"KAFSCALE_S3_LATENCY_WARN_MS", "500"},
+      {"KAFSCALE_S3_LATENCY_CRIT_MS", "2000"},  // code: 3000
+      {"KAFSCALE_S3_ERROR_RATE_WARN", "0.01"},  // code: 0.2
+      {"KAFSCALE_S3_ERROR_RATE_CRIT", "0.05"},  // code: 0.6
+      {"KAFSCALE_ETCD_ENDPOINTS", ""},
+      {"KAFSCALE_ETCD_USERNAME", ""},
+      {"KAFSCALE_ETCD_PASSWORD", ""},
+      {"KAFSCALE_ETCD_CERT_FILE", ""},  // code: unknown, like the next two and those of TLS
+      {"KAFSCALE_ETCD_KEY_FILE", ""},
+      {"KAFSCALE_ETCD_CA_FILE", ""},
+      {"KAFSCALE_TLS_ENABLED", "false"},
+      {"KAFSCALE_TLS_CERT_FILE", ""},
+      {"KAFSCALE_TLS_KEY_FILE", ""},
+      {"KAFSCALE_TLS_CA_FILE", ""},
+      {"KAFSCALE_TLS_CLIENT_AUTH", "false"},
+  };
+  for (const auto& [name, value] : page) {
+    auto row = std::ranges::find(setting_table(), name, &SettingRow::env);
+    ASSERT_NE(row, setting_table().end()) << name;
+    if (row->group != SettingGroup::kLater) {
+      EXPECT_EQ(row->default_text, value) << name;
+    } else {
+      // What is not built yet takes the page's default, and nothing else.
+      EXPECT_EQ(error_of({{name, value}}), "no error") << name;
+      EXPECT_THAT(error_of({{name, value + "7"}}), HasSubstr("cannot do it yet")) << name;
+    }
+  }
+  EXPECT_EQ(load({}).settings.log_level, LogLevel::kInfo);
+  EXPECT_EQ(load({}).settings.limits.cache_bytes_max, 1073741824u);
+  // Advertised is the port listened on: 9092 by default, as the page says.
+  EXPECT_EQ(load({}).settings.kafka_address.port, 9092);
+}
+
 TEST(ParseAddress, TakesHostsPortsAndNumbersOfVersion6) {
   EXPECT_EQ(parse_address("[::1]:7", 1), (runtime::Address{"::1", 7}));
   EXPECT_EQ(parse_address("[::1]", 1), (runtime::Address{"::1", 1}));
