@@ -99,6 +99,14 @@ class Layers(TidyCase):
         self.assert_finds("include", "src/runtime/sleep.cc",
                           {**files, "src/runtime/sleep.cc": '#include "sim/world.h"\n'})
 
+    def test_what_tests_share_is_for_tests_only(self):
+        files = self.folder("runtime", {"sleep_testing.h": '#pragma once\n#include "sim/world.h"\n'})
+        files |= self.folder("sim", {"world.h": "#pragma once\n"})
+        include = '#include "runtime/sleep_testing.h"\n'
+        self.assert_clean({**files, "src/runtime/sleep_test.cc": include})
+        self.assert_finds("include", "src/runtime/sleep.cc",
+                          {**files, "src/runtime/sleep_test.cc": include, "src/runtime/sleep.cc": include})
+
     def test_includes_start_at_src_and_exist(self):
         self.assert_finds("include", "src/base/bytes.cc", {"src/base/bytes.cc": '#include "bytes.h"\n'
                                                                                 '#include "base/bytes.h"\n'})

@@ -225,6 +225,72 @@ TEST_F(BrokerTest, HealthReadinessAndMetricsAreToldOverHttp) {
   });
 }
 
+TEST_F(BrokerTest, EachStageOfAProduceHasAHistogram) {
+  start_brokers(1);
+  auto counted = [&](std::string_view series) {
+    std::string text = brokers_[0]->metrics().to_prometheus_text();
+    size_t at = text.find(series);
+    EXPECT_NE(at, std::string::npos) << series;
+    return at == std::string::npos ? 0 : std::stoul(text.substr(at + series.size() + 1));
+  };
+  constexpr std::string_view kBuffer = "varve_produce_stage_seconds_count{stage=\"buffer\"}";
+  constexpr std::string_view kPut = "varve_produce_stage_seconds_count{stage=\"put\"}";
+  constexpr std::string_view kCommit = "varve_produce_stage_seconds_count{stage=\"commit\"}";
+  constexpr std::string_view kApply = "varve_log_apply_seconds_count";
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    co_await client.ask(sim::metadata_request({"t"}), 9);
+    std::map<std::string_view, unsigned long> before;
+    for (auto series : {kBuffer, kPut, kCommit, kApply}) before[series] = counted(series);
+    for (int i = 0; i < 3; ++i) co_await produce(client, "t", "v");
+    for (auto series : {kBuffer, kPut, kCommit, kApply})
+      EXPECT_GE(counted(series), before[series] + 3) << series;
+  });
+}
+
+TEST_F(BrokerTest, WhileItDrainsNobodyNewIsServed) {
+  start_brokers(1);
+  runtime::TaskScope scope;
+  bool is_sent = false;
+  bool is_answered = false;
+  auto producer = [&]() -> Task<> {
+    RawClient client = co_await connect();
+    co_await client.ask(sim::metadata_request({"t"}), 9);
+    sim::StoreFaults faults;
+    faults.put.slow = 1000;
+    store_.set_faults(faults);
+    int32_t id = co_await client.post(produce_request("t", {{0, make_batch("in flight")}}), 9);
+    is_sent = true;
+    auto reply = co_await client.expect<ProduceRequest>(id, 9);
+    EXPECT_TRUE(reply);
+    if (reply) EXPECT_EQ(reply->responses.at(0).partition_responses.at(0).error_code, ErrorCode::kNone);
+    is_answered = true;
+  };
+  scope.spawn(client_node_.process().io(0), "producer", producer());
+  std::optional<RawClient> idle;
+  run([&]() -> Task<> { idle = co_await connect(); });
+  world_.run_until([&] { return is_sent; });
+  world_.run_for(100ms);
+  EXPECT_FALSE(is_answered);
+  auto stopping = [&]() -> Task<> { co_await brokers_[0]->broker().stop(); };
+  scope.spawn(brokers_[0]->process().io(0), "stop", stopping());
+  world_.run_for(50ms);
+  EXPECT_FALSE(is_answered) << "the drain goes on";
+  run([&]() -> Task<> {
+    EXPECT_THAT(co_await http("/readyz"), StartsWith("HTTP/1.1 503"));
+    auto refused = co_await client_node_.process().network().connect({brokers_[0]->node().host(), kKafkaPort},
+                                                                     world_.now() + 1s);
+    EXPECT_FALSE(refused);
+    // On a connection from before it is not read any more.
+    co_await idle->send(
+        protocol::request_frame(produce_request("t", {{0, make_batch("late")}}), 9, 1, "test"));
+    EXPECT_TRUE(co_await idle->is_closed());
+  });
+  EXPECT_FALSE(is_answered);
+  world_.run_until([&] { return scope.size() == 0; });
+  EXPECT_TRUE(is_answered);
+}
+
 TEST_F(BrokerTest, ReadinessFailsAfterThirtySecondsWithoutTheLogAndComesBack) {
   start_brokers(1);
   sim::LogFaults faults;

@@ -4,6 +4,7 @@
 
 #include "protocol/messages/api_versions.h"
 #include "protocol/messages/describe_cluster.h"
+#include "protocol/messages/find_coordinator.h"
 #include "sim/broker_fixture.h"
 #include "sim/requests.h"
 
@@ -49,7 +50,7 @@ TEST_F(ProtocolTest, C001AnUnknownVersionOfApiVersionsIsAnsweredInVersion0AndThe
     EXPECT_EQ(reply->size(), 4u + 2 + 4 + 6);
     auto second = co_await client.ask(ApiVersionsRequest{}, 0);
     EXPECT_EQ(second.error_code, ErrorCode::kNone);
-    EXPECT_EQ(second.api_keys.size(), 9u);
+    EXPECT_EQ(second.api_keys.size(), 10u);
   });
 }
 
@@ -80,6 +81,7 @@ TEST_F(ProtocolTest, ASoftwareNameThatIsNoneIsRefusedButAnswered) {
       request.client_software_name = name;
       auto reply = co_await client.ask(request, 3);
       EXPECT_EQ(reply.error_code, ErrorCode::kInvalidRequest) << name;
+      EXPECT_THAT(reply.api_keys, ::testing::IsEmpty()) << name;
     }
     EXPECT_EQ((co_await client.ask(ApiVersionsRequest{}, 2)).error_code, ErrorCode::kNone);
   });
@@ -97,14 +99,21 @@ TEST_F(ProtocolTest, C003RequestsWithoutAClientIdAndWithUnknownTagsAreRead) {
         // Tag 99 with 3 bytes in the header and in the body.
         {0, 3, 0, 9, 0, 0, 0, 1, 0xff, 0xff, 1, 99, 3, 1, 2, 3, 0, 0, 0, 0, 1, 99, 3, 1, 2, 3},
     };
-    std::optional<Slice> first;
+    co_await client.send(raw_frame({0, 3, 0, 9, 0, 0, 0, 1, 0, 4, 't', 'e', 's', 't', 0, 0, 0, 0, 0, 0}));
+    auto with_client_id = co_await client.receive();
+    EXPECT_TRUE(with_client_id);
+    if (!with_client_id) co_return;
+    auto body =
+        protocol::parse_response(*with_client_id, protocol::api_info(protocol::ApiKey::kMetadata), 9, 1);
+    EXPECT_TRUE(body);
+    if (!body) co_return;
+    EXPECT_EQ(protocol::decode_message<protocol::MetadataResponse>(*body, 9)->brokers.size(), 1u);
     for (const auto& request : requests) {
       co_await client.send(raw_frame(request));
       auto reply = co_await client.receive();
       EXPECT_TRUE(reply);
       if (!reply) co_return;
-      if (!first) first = reply;
-      EXPECT_EQ(*reply, *first);
+      EXPECT_EQ(*reply, *with_client_id);
     }
   });
 }
@@ -120,7 +129,66 @@ TEST_F(ProtocolTest, C014EveryApiIsListedOnceWithVersionsThatAreServed) {
       EXPECT_LE(api.min_version, api.max_version);
       if (api.api_key == 0) EXPECT_EQ(api.min_version, 0) << "C006: old librdkafka compresses only then";
     }
-    EXPECT_EQ(keys, (std::set<int16_t>{0, 1, 2, 3, 18, 19, 20, 22, 60}));
+    EXPECT_EQ(keys, (std::set<int16_t>{0, 1, 2, 3, 10, 18, 19, 20, 22, 60}));
+  });
+}
+
+TEST_F(ProtocolTest, C016EveryBrokerNamesTheSameCoordinatorAndMetadataHasItsRow) {
+  start_brokers(3);
+  auto ask_all = [&](std::set<int32_t>& named) -> Task<> {
+    for (int key = 0; key < 20; ++key) {
+      std::string group = "g" + std::to_string(key);
+      std::optional<protocol::FindCoordinatorResponse> first;
+      for (size_t broker = 0; broker < 3; ++broker) {
+        if (!brokers_[broker]->node().is_up()) continue;
+        RawClient client = co_await connect(broker);
+        auto metadata = co_await client.ask(sim::metadata_request({}), 9);
+        auto one = co_await client.ask(protocol::FindCoordinatorRequest{.key = group}, 2);
+        EXPECT_EQ(one.error_code, ErrorCode::kNone);
+        EXPECT_TRUE(std::ranges::any_of(metadata.brokers, [&](const auto& row) {
+          return row.node_id == one.node_id && row.host == one.host && row.port == one.port;
+        })) << group;
+        if (!first) first = one;
+        EXPECT_EQ(one, *first) << group << " by broker " << broker;
+        named.insert(one.node_id.value());
+        // Version 4 and later: an entry a key.
+        auto many =
+            co_await client.ask(protocol::FindCoordinatorRequest{.coordinator_keys = {group, "h"}}, 4);
+        EXPECT_EQ(many.coordinators.size(), 2u);
+        EXPECT_EQ(many.coordinators.at(0).key, group);
+        EXPECT_EQ(many.coordinators.at(0).node_id, one.node_id);
+        EXPECT_EQ(many.coordinators.at(1).key, "h");
+        EXPECT_EQ(many.coordinators.at(1).error_code, ErrorCode::kNone);
+      }
+    }
+  };
+  std::set<int32_t> named;
+  run([&] { return ask_all(named); });
+  EXPECT_EQ(named, (std::set<int32_t>{0, 1, 2})) << "keys spread";
+  // A broker that is gone for longer than its session is nobody's coordinator.
+  brokers_[1]->crash();
+  world_.run_for(60s);
+  named.clear();
+  run([&] { return ask_all(named); });
+  EXPECT_EQ(named, (std::set<int32_t>{0, 2}));
+}
+
+TEST_F(ProtocolTest, EveryVersionOfFindCoordinatorIsServedForGroupsAndTransactionsOnly) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    for (int16_t version = protocol::FindCoordinatorRequest::kMinVersion;
+         version <= protocol::FindCoordinatorRequest::kMaxVersion; ++version) {
+      for (int8_t type : {0, 1, 2, 9}) {
+        if (version == 0 && type != 0) continue;
+        protocol::FindCoordinatorRequest request{.key = "k", .key_type = type, .coordinator_keys = {"k"}};
+        auto reply = co_await client.ask(request, version);
+        ErrorCode error = version < 4 ? reply.error_code : reply.coordinators.at(0).error_code;
+        BrokerId node = version < 4 ? reply.node_id : reply.coordinators.at(0).node_id;
+        EXPECT_EQ(error, type < 2 ? ErrorCode::kNone : ErrorCode::kInvalidRequest) << version;
+        EXPECT_EQ(node, BrokerId(type < 2 ? 0 : -1)) << version;
+      }
+    }
   });
 }
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 # Tests of what a client can see, which hold for any broker.
-ANY_BROKER = ("test_clients", "test_protocol", "test_kill")
+ANY_BROKER = ("test_answers", "test_cases", "test_clients", "test_protocol", "test_kill")
 
 
 class Result(unittest.TestResult):

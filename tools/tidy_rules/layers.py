@@ -116,6 +116,8 @@ def _quoted_include(path, name, headers):
         return f'"{name}" does not start at src/, as every include of our own does'
     if name.endswith(".h") and name not in headers and not name.startswith("protocol/"):
         return f'"{name}" does not exist'  # only protocol/ has generated headers
+    if is_test(name) and path.endswith(".cc") and not is_test(path):
+        return f'"{name}" is for tests only'
     # Tests of any folder may run on the simulated world; nothing else may know it.
     if top == "sim" and is_test(path):
         return None

@@ -9,7 +9,7 @@ from tidy_rules import cpp
 
 CPP_SUFFIXES = (".cc", ".h")
 # What stands beside the code but is not part of a shipped program.
-TEST_SUFFIXES = ("_test.cc", "_fuzz.cc", "_bench.cc")
+TEST_SUFFIXES = ("_testing.h", "_test.cc", "_fuzz.cc", "_bench.cc")
 
 
 @dataclass(frozen=True, order=True)

@@ -8,6 +8,8 @@ namespace {
 
 using protocol::ErrorCode;
 
+constexpr int32_t kNoNode = -1;
+
 bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -18,24 +20,30 @@ bool is_software_name(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '-' || c == '.'; });
 }
 
+ErrorCode error_of(const Services& services, int16_t version, const protocol::ApiVersionsRequest& request) {
+  if (version >= 3 && (!is_software_name(request.client_software_name) ||
+                       !is_software_name(request.client_software_version))) {
+    return ErrorCode::kInvalidRequest;
+  }
+  if (version < 5) return ErrorCode::kNone;
+  // A client that reached another cluster or node than it meant has to start over (KIP-1242). It names both or none.
+  bool has_node = request.node_id != kNoNode;
+  if (request.cluster_id.has_value() != has_node) return ErrorCode::kInvalidRequest;
+  if (!has_node) return ErrorCode::kNone;
+  bool is_here = *request.cluster_id == services.metadata.image()->log_id.to_string() &&
+                 request.node_id == services.settings.broker_id.value();
+  return is_here ? ErrorCode::kNone : ErrorCode::kRebootstrapRequired;
+}
+
 }  // namespace
 
 HandlerTask<protocol::ApiVersionsResponse> handle_api_versions(Services& services,
                                                                const RequestContext& context,
                                                                protocol::ApiVersionsRequest request) {
-  protocol::ApiVersionsResponse response = protocol::api_versions_response();
-  if (context.version >= 3 && (!is_software_name(request.client_software_name) ||
-                               !is_software_name(request.client_software_version))) {
-    response.error_code = ErrorCode::kInvalidRequest;
-  }
-  // A client that reached another cluster or node than it meant has to start over (KIP-1242).
-  bool is_other_cluster =
-      request.cluster_id && *request.cluster_id != services.metadata.image()->log_id.to_string();
-  bool is_other_node = request.node_id >= 0 && request.node_id != services.settings.broker_id.value();
-  if (context.version >= 5 && (is_other_cluster || is_other_node)) {
-    response.error_code = ErrorCode::kRebootstrapRequired;
-  }
-  co_return response;
+  ErrorCode error = error_of(services, context.version, request);
+  if (error == ErrorCode::kNone) co_return protocol::api_versions_response();
+  // As Kafka, without the list.
+  co_return protocol::ApiVersionsResponse{.error_code = error};
 }
 
 }  // namespace varve::broker

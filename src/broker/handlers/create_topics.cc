@@ -159,6 +159,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
   CreateTopicsResponse response;
   std::map<std::string_view, size_t> uses;
   for (const Asked& asked : request.topics) ++uses[asked.name];
+  std::set<std::string_view> told;
   bool is_allowed = services.settings.allow_admin_apis;
   MonotonicTime deadline = services.sync_deadline();
   if (request.timeout_ms > 0) {
@@ -169,11 +170,14 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
   NewTopicChecks checks(services.settings.limits, synced.image);
   std::vector<NewTopic> topics;
   std::vector<size_t> places;
+  std::vector<const Asked*> askers;
   for (const Asked& asked : request.topics) {
     if (!is_allowed) {
       response.topics.push_back(refused_row(asked, {ErrorCode::kClusterAuthorizationFailed,
                                                     "KAFSCALE_ALLOW_ADMIN_APIS is false on this broker"}));
     } else if (uses[asked.name] > 1) {
+      // Told once, as in Kafka.
+      if (!told.insert(asked.name).second) continue;
       response.topics.push_back(
           refused_row(asked, {ErrorCode::kInvalidRequest, "the request names this topic more than once"}));
     } else {
@@ -181,6 +185,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
       if (checked.topic) {
         topics.push_back(std::move(*checked.topic));
         places.push_back(response.topics.size());
+        askers.push_back(&asked);
       }
       response.topics.push_back(std::move(checked.row));
     }
@@ -192,7 +197,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
     if (created[i]) {
       row.topic_id = *created[i];
     } else {
-      row = refused_row(request.topics[places[i]], std::move(created[i].error()));
+      row = refused_row(*askers[i], std::move(created[i].error()));
     }
   }
   co_return response;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
@@ -50,26 +51,32 @@ struct Uses {
     }
   }
   bool is_repeated(const metadata::MetadataImage& image, const Asked& asked) const {
-    const metadata::TopicView* topic = asked.name ? image.find_topic(*asked.name) : nullptr;
-    Uuid id = topic != nullptr ? topic->id : asked.topic_id;
+    Uuid id = id_of(image, asked);
     return (asked.name && names.at(*asked.name) > 1) || (!id.is_zero() && ids.at(id) > 1);
+  }
+  // Whether a row has been written for what this line repeats; it is told once, as in Kafka.
+  bool was_told(const metadata::MetadataImage& image, const Asked& asked) {
+    Uuid id = id_of(image, asked);
+    return id.is_zero() ? !told_names.insert(*asked.name).second : !told_ids.insert(id).second;
+  }
+  static Uuid id_of(const metadata::MetadataImage& image, const Asked& asked) {
+    const metadata::TopicView* topic = asked.name ? image.find_topic(*asked.name) : nullptr;
+    return topic != nullptr ? topic->id : asked.topic_id;
   }
 
   std::map<std::string, size_t> names;
   std::map<Uuid, size_t> ids;
+  std::set<std::string> told_names;
+  std::set<Uuid> told_ids;
 };
 
 // What is wrong with one line of the request, if anything.
-std::optional<ResultRow> refused_row(const Asked& asked, const metadata::MetadataImage& image,
-                                     const Uses& uses) {
+std::optional<ResultRow> refused_row(const Asked& asked) {
   if (asked.name && !asked.topic_id.is_zero()) {
     return row_of(asked, ErrorCode::kInvalidRequest, "both a name and an id");
   }
   if (!asked.name && asked.topic_id.is_zero()) {
     return row_of(asked, ErrorCode::kInvalidRequest, "neither a name nor an id");
-  }
-  if (uses.is_repeated(image, asked)) {
-    return row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once");
   }
   return std::nullopt;
 }
@@ -96,13 +103,18 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
   Uses uses(*synced.image, request);
   std::vector<metadata::Command> commands;
   std::vector<size_t> places;
+  std::vector<const Asked*> askers;
   for (const Asked& asked : request.topics) {
     const metadata::TopicView* topic = find(*synced.image, asked);
     if (!is_allowed) {
       response.responses.push_back(row_of(asked, ErrorCode::kClusterAuthorizationFailed,
                                           "KAFSCALE_ALLOW_ADMIN_APIS is false on this broker"));
-    } else if (auto refused = refused_row(asked, *synced.image, uses)) {
+    } else if (auto refused = refused_row(asked)) {
       response.responses.push_back(std::move(*refused));
+    } else if (uses.is_repeated(*synced.image, asked)) {
+      if (uses.was_told(*synced.image, asked)) continue;
+      response.responses.push_back(
+          row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once"));
     } else if (topic == nullptr) {
       response.responses.push_back(absent_row(asked, synced.is_certain));
     } else {
@@ -111,6 +123,7 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
       row.topic_id = topic->id;
       commands.emplace_back(metadata::DeleteTopic{.id = topic->id});
       places.push_back(response.responses.size());
+      askers.push_back(&asked);
       response.responses.push_back(std::move(row));
     }
   }
@@ -119,10 +132,9 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
   for (size_t i = 0; i < outcomes.size(); ++i) {
     ResultRow& row = response.responses[places[i]];
     if (!outcomes[i]) {
-      row =
-          row_of(request.topics[places[i]], error_of(outcomes[i].error().code), outcomes[i].error().message);
+      row = row_of(*askers[i], error_of(outcomes[i].error().code), outcomes[i].error().message);
     } else if (outcomes[i]->verdict == metadata::CommandVerdict::kUnknownTopic) {
-      row = absent_row(request.topics[places[i]], true);
+      row = absent_row(*askers[i], true);
     } else {
       services.logger.info("topic deleted", {{"topic", *row.name}});
     }

@@ -12,7 +12,7 @@ HandlerTask<DescribeClusterResponse> handle_describe_cluster(Services& services,
   constexpr int8_t kBrokers = 1;
   constexpr int8_t kControllers = 2;
   DescribeClusterResponse response;
-  response.endpoint_type = request.endpoint_type;
+  response.endpoint_type = kBrokers;
   if (request.endpoint_type != kBrokers) {
     response.error_code = request.endpoint_type == kControllers ? ErrorCode::kMismatchedEndpointType
                                                                 : ErrorCode::kUnsupportedEndpointType;

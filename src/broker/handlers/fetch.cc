@@ -16,9 +16,6 @@ using protocol::FetchResponse;
 using PartitionRow = FetchResponse::PartitionData;
 
 constexpr int16_t kFirstVersionById = 13;
-// zstd came with Fetch 10 (KIP-110). As in Kafka older clients are refused on topics that are configured to hold it;
-// what producers compressed so by themselves is sent to all, and some old clients do read it.
-constexpr int16_t kFirstZstdVersion = 10;
 constexpr int8_t kReadCommitted = 1;
 // Above so many bytes of replies that wait to be sent, further ones are made smaller, down to this.
 constexpr size_t kReplyBytesRelaxed = 256 * kMiB;
@@ -63,14 +60,9 @@ PartitionRow error_row(PartitionIndex partition, ErrorCode code) {
   row.partition_index = partition;
   row.error_code = code;
   row.high_watermark = Offset(-1);
-  row.aborted_transactions = std::nullopt;
+  row.aborted_transactions.emplace();
   row.records.emplace();
   return row;
-}
-
-bool is_zstd_topic(const TopicView& topic) {
-  auto found = topic.configs.find("compression.type");
-  return found != topic.configs.end() && found->second == "zstd";
 }
 
 // The row of a partition that cannot be asked for, or nullopt and the handle.
@@ -87,9 +79,6 @@ std::optional<PartitionRow> early_row(const SyncedImage& synced, const WantedPar
   }
   ErrorCode epoch_error = leader_epoch_error(*synced.image, wanted.leader_epoch);
   if (epoch_error != ErrorCode::kNone) return error_row(wanted.key.partition, epoch_error);
-  if (version < kFirstZstdVersion && is_zstd_topic(*find(*synced.image, wanted.key, by_id))) {
-    return error_row(wanted.key.partition, ErrorCode::kUnsupportedCompressionType);
-  }
   handle = *found;
   return std::nullopt;
 }
@@ -103,10 +92,11 @@ PartitionRow fetched_row(PartitionIndex partition, storage::FetchedPartition fet
   row.high_watermark = fetched.high_watermark;
   row.last_stable_offset = fetched.last_stable;
   row.log_start_offset = fetched.log_start;
+  // Null where nobody asked, as in Kafka.
+  if (!is_read_committed) row.aborted_transactions = std::nullopt;
   if (is_read_committed) {
-    auto& aborted = row.aborted_transactions.emplace();
     for (const metadata::AbortedTransaction& transaction : fetched.aborted) {
-      auto& entry = aborted.emplace_back();
+      auto& entry = row.aborted_transactions->emplace_back();
       entry.producer_id = transaction.producer_id;
       entry.first_offset = transaction.first_offset;
     }

@@ -45,8 +45,8 @@ runtime::Task<Reply> serve(Services& services, RequestContext context, protocol:
   auto request = protocol::decode_message<Request>(frame.body, context.version, limits);
   if (!request) {
     // As Kafka, which cannot know what the client would make of an answer.
-    co_return Reply::close(fmt::format("malformed {} request, version {}: {}", frame.api->name,
-                                       context.version, request.error().message));
+    co_return Reply::malformed(fmt::format("malformed {} request, version {}: {}", frame.api->name,
+                                           context.version, request.error().message));
   }
   frame.body = {};
   trace(services, context, frame.api->name, *request);
@@ -76,6 +76,7 @@ const HandlerTable::Row HandlerTable::Row::kRows[] = {
     {protocol::ApiKey::kFetch, &serve<protocol::FetchRequest, handle_fetch>},
     {protocol::ApiKey::kListOffsets, &serve<protocol::ListOffsetsRequest, handle_list_offsets>},
     {protocol::ApiKey::kMetadata, &serve<protocol::MetadataRequest, handle_metadata>},
+    {protocol::ApiKey::kFindCoordinator, &serve<protocol::FindCoordinatorRequest, handle_find_coordinator>},
     {protocol::ApiKey::kApiVersions, &serve<protocol::ApiVersionsRequest, handle_api_versions>},
     {protocol::ApiKey::kCreateTopics, &serve<protocol::CreateTopicsRequest, handle_create_topics>, true},
     {protocol::ApiKey::kDeleteTopics, &serve<protocol::DeleteTopicsRequest, handle_delete_topics>, true},

@@ -12,6 +12,7 @@
 #include "protocol/messages/delete_topics.h"
 #include "protocol/messages/describe_cluster.h"
 #include "protocol/messages/fetch.h"
+#include "protocol/messages/find_coordinator.h"
 #include "protocol/messages/init_producer_id.h"
 #include "protocol/messages/list_offsets.h"
 #include "protocol/messages/metadata.h"
@@ -60,6 +61,8 @@ HandlerTask<protocol::DeleteTopicsResponse> handle_delete_topics(Services& servi
                                                                  protocol::DeleteTopicsRequest request);
 HandlerTask<protocol::InitProducerIdResponse> handle_init_producer_id(
     Services& services, const RequestContext& context, protocol::InitProducerIdRequest request);
+HandlerTask<protocol::FindCoordinatorResponse> handle_find_coordinator(
+    Services& services, const RequestContext& context, protocol::FindCoordinatorRequest request);
 HandlerTask<protocol::DescribeClusterResponse> handle_describe_cluster(
     Services& services, const RequestContext& context, protocol::DescribeClusterRequest request);
 

@@ -15,6 +15,8 @@ using Asked = ListOffsetsRequest::ListOffsetsPartition;
 using ResultRow = ListOffsetsResponse::ListOffsetsPartitionResponse;
 
 constexpr int64_t kEarliestPendingUpload = -6;
+// Below it no number has a meaning in any version.
+constexpr int64_t kLowestSpecialTimestamp = kEarliestPendingUpload;
 constexpr int8_t kReadCommitted = 1;
 
 // Which version first has a special timestamp (Kafka's ListOffsetsRequest); an older client that sends one gets
@@ -30,7 +32,7 @@ bool is_known_in(int16_t version, int64_t timestamp) {
     case kEarliestPendingUpload:
       return version >= 11;
     default:
-      return true;
+      return timestamp >= kLowestSpecialTimestamp;
   }
 }
 

@@ -19,6 +19,8 @@ using protocol::MetadataResponse;
 using Wanted = MetadataRequest::MetadataRequestTopic;
 using TopicRow = MetadataResponse::MetadataResponseTopic;
 
+constexpr int16_t kFirstVersionById = 12;
+
 bool is_by_id(const Wanted& wanted) { return !wanted.topic_id.is_zero(); }
 
 const TopicView* find(const MetadataImage& image, const Wanted& wanted) {
@@ -108,6 +110,18 @@ runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& service
   co_return errors;
 }
 
+MetadataResponse invalid_request_response(const MetadataRequest& request) {
+  MetadataResponse response;
+  response.cluster_id = std::nullopt;
+  response.controller_id = BrokerId(-1);
+  for (const Wanted& wanted : *request.topics) {
+    TopicRow row = error_row(wanted, ErrorCode::kInvalidRequest);
+    row.name = wanted.name.value_or("");
+    response.topics.push_back(std::move(row));
+  }
+  return response;
+}
+
 void fill_brokers(const MetadataImage& image, const std::string& listener, MetadataResponse& response) {
   for (const auto& [id, broker] : image.brokers) {
     const metadata::Endpoint* endpoint = endpoint_of(broker, listener);
@@ -127,13 +141,11 @@ void fill_brokers(const MetadataImage& image, const std::string& listener, Metad
 HandlerTask<MetadataResponse> handle_metadata(Services& services, const RequestContext& context,
                                               MetadataRequest request) {
   bool all = asks_for_all(request, context.version);
-  if (!all && context.version < 12) {
-    // Fields that these versions carry by mistake; Kafka takes the request for malformed.
-    for (const Wanted& wanted : *request.topics) {
-      if (is_by_id(wanted) || !wanted.name)
-        co_return Answer<MetadataResponse>::close(
-            "Metadata request with a topic id, or without a name, in a version that has none");
-    }
+  // Versions 10 and 11 have the field already, and Kafka takes nothing by it.
+  if (!all && context.version < kFirstVersionById &&
+      std::ranges::any_of(
+          *request.topics, [](const Wanted& wanted) { return is_by_id(wanted) || !wanted.name; })) {
+    co_return invalid_request_response(request);
   }
   SyncedImage synced{services.metadata.image(), false};
   // A list of everything says of whatever it leaves out that it is not there.
@@ -163,8 +175,14 @@ HandlerTask<MetadataResponse> handle_metadata(Services& services, const RequestC
     }
     co_return response;
   }
+  std::set<std::pair<std::string, Uuid>> told;
   for (const Wanted& wanted : *request.topics) {
     const TopicView* topic = find(image, wanted);
+    // A topic that is asked for twice is told once.
+    if (!told.emplace(topic != nullptr ? topic->name : wanted.name.value_or(""),
+                      topic != nullptr ? topic->id : wanted.topic_id)
+             .second)
+      continue;
     auto error = wanted.name ? errors.find(*wanted.name) : errors.end();
     if (topic != nullptr) {
       response.topics.push_back(topic_row(image, *topic, rack, include_operations));

@@ -55,6 +55,13 @@ Result<CheckedBatch, RefusedBatch> check_batch(const metadata::TopicView& topic,
   auto produced = protocol::records::validate_produced(bytes.view(), rules, limits, scratch);
   if (!produced) return std::unexpected(refused(std::move(produced.error())));
   const BatchHeader& header = produced->header;
+  // Kafka takes it, and holds a state under epoch -1 that no client asks for; entries here have no place for it.
+  if (header.has_producer() && header.producer_epoch.value() < 0) {
+    RefusedBatch nobody;
+    nobody.code = protocol::ErrorCode::kInvalidRecord;
+    nobody.message = "a producer id without an epoch";
+    return std::unexpected(std::move(nobody));
+  }
   CheckedBatch checked;
   checked.records = static_cast<uint32_t>(header.record_count);
   storage::AppendBatch& batch = checked.batch;
@@ -64,9 +71,11 @@ Result<CheckedBatch, RefusedBatch> check_batch(const metadata::TopicView& topic,
   batch.bytes = stored_bytes(bytes, *produced);
   batch.records = checked.records;
   batch.max_timestamp = header.max_timestamp.value();
-  batch.producer_id = header.producer_id;
-  batch.producer_epoch = header.producer_epoch;
-  batch.first_sequence = header.base_sequence;
+  if (header.has_producer()) {
+    batch.producer_id = header.producer_id;
+    batch.producer_epoch = header.producer_epoch;
+    batch.first_sequence = header.base_sequence;
+  }
   batch.is_transactional = header.transactional();
   batch.is_log_append_time = rules.timestamp_type == protocol::records::TimestampType::kLogAppendTime;
   return checked;

@@ -55,6 +55,8 @@ struct Reply {
   std::vector<Slice> frame = {};
   // For the log: why the connection is closed.
   std::string reason = {};
+  // With kClose: the client sent what is no request, which the operator is told and which is counted.
+  bool is_bad_input = false;
   // For metrics, where an API counts failed requests.
   bool has_error = false;
 
@@ -63,6 +65,9 @@ struct Reply {
   }
   static Reply none() { return {}; }
   static Reply close(std::string why) { return {.kind = Kind::kClose, .reason = std::move(why)}; }
+  static Reply malformed(std::string why) {
+    return {.kind = Kind::kClose, .reason = std::move(why), .is_bad_input = true};
+  }
 };
 
 // Implemented by the handler table; the server knows no API beyond the order rule for Produce. Outlives the server.

@@ -121,7 +121,12 @@ runtime::Task<> Connection::send_ready_replies() {
       Reply& reply = *queue_.front()->reply;
       if (reply.kind == Reply::Kind::kClose) {
         is_closing_ = true;
-        shared_.logger.info("connection closed", {{"peer", peer_.to_string()}, {"reason", reply.reason}});
+        if (reply.is_bad_input) {
+          log_bad_input("connection closed: malformed request", reply.reason);
+        } else {
+          shared_.logger.limited(shared_.closed_log, executor_.now(), LogLevel::kInfo, "connection closed",
+                                 {{"peer", peer_.to_string()}, {"reason", reply.reason}});
+        }
         break;
       }
       for (const Slice& slice : reply.frame) {

@@ -26,6 +26,7 @@ struct ConnectionShared {
   const Limits& limits;
   const Logger& logger;
   LogLimiter& bad_input_log;
+  LogLimiter& closed_log;
   Counter& bytes_in;
   Counter& bytes_out;
   Counter& bad_frames;

@@ -60,6 +60,7 @@ class Server {
   runtime::Semaphore request_memory_;
   std::atomic<size_t> reply_bytes_waiting_{0};
   LogLimiter bad_input_log_;
+  LogLimiter closed_log_;
   LogLimiter refused_log_;
   LogLimiter accept_log_;
   Counter& accepted_;

@@ -35,7 +35,8 @@ Task<> MetadataClient::Impl::append_loop() {
     MonotonicTime started = runtime.now();
     auto appended =
         co_await log.append(next.outgoing->key, next.applied, next.outgoing->bytes, next.outgoing->room);
-    append_seconds.observe(runtime.now() - started);
+    MonotonicTime answered = runtime.now();
+    append_seconds.observe(answered - started);
     if (!appended) {
       append_failures.add();
       if (co_await after_failed_append(next.outgoing->key, appended.error())) break;
@@ -45,6 +46,7 @@ Task<> MetadataClient::Impl::append_loop() {
     if (log.is_single_writer()) {
       co_await call(runtime.core(),
                     [this, entry = LogEntry{*appended, next.outgoing->bytes}] { core.apply({entry}); });
+      apply_seconds.observe(runtime.now() - answered);
       continue;
     }
     // The fate is known when the follower has applied it; until then the same entry is all that may be sent.
@@ -53,6 +55,7 @@ Task<> MetadataClient::Impl::append_loop() {
       return core.applied_up_to(at);
     });
     co_await runtime::wait_until(applied, runtime.now() + kSeeOwnEntryWithin, Done{});
+    apply_seconds.observe(runtime.now() - answered);
   }
 }
 

@@ -77,6 +77,7 @@ struct MetadataClient::Impl {
   Counter& snapshots_taken;
   Counter& snapshot_failures;
   Histogram& append_seconds;
+  Histogram& apply_seconds;
   runtime::TaskScope scope;
 };
 

@@ -29,7 +29,11 @@ MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in,
       snapshot_failures(
           metrics.counter("varve_snapshot_failures_total", "Snapshots that could not be taken.")),
       append_seconds(metrics.histogram("varve_log_append_seconds", "Time of one append to the metadata log.",
-                                       kStageSecondsBuckets)) {}
+                                       kStageSecondsBuckets)),
+      apply_seconds(metrics.histogram("varve_log_apply_seconds",
+                                      "Time from an append's success until this broker has applied the "
+                                      "entry: the last stage of a produce.",
+                                      kStageSecondsBuckets)) {}
 
 Task<Result<void, StartError>> MetadataClient::Impl::start() {
   auto joined = co_await join();

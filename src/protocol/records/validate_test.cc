@@ -187,6 +187,8 @@ TEST_F(Validate, C028ANegativeSequenceWithAProducerIdIsInvalid) {
   EXPECT_EQ(error_of(with(-1, -1)), std::nullopt);
   EXPECT_EQ(error_of(with(7, 0)), std::nullopt);
   EXPECT_EQ(error_of(with(7, 2147483647)), std::nullopt);
+  // A negative id is none, whatever stands beside it.
+  EXPECT_EQ(error_of(with(-7, -5)), std::nullopt);
 }
 
 TEST_F(Validate, CodecsMustExistAndZstdNeedsProduce7) {

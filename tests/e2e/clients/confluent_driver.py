@@ -3,7 +3,7 @@
 import sys
 import time
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from record_lines import PATIENCE_SECONDS, Record, run_steps
@@ -77,6 +77,20 @@ class ConfluentDriver:
             consumer.assign([target])
             found.append(self._poll(consumer, 1)[0])
         return found
+
+    def reset(self, topic, offset, policy):
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused", "enable.auto.commit": False,
+                             "auto.offset.reset": "error" if policy == "none" else policy,
+                             "enable.partition.eof": True, "fetch.wait.max.ms": 10})
+        consumer.assign([TopicPartition(topic, 0, offset)])
+        message = consumer.poll(PATIENCE_SECONDS)
+        consumer.close()
+        if message.error() and message.error().code() == KafkaError._AUTO_OFFSET_RESET:
+            return None
+        # A record, or that the end is reached: both say where.
+        if message.error() and message.error().code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(message.error())
+        return message.offset()
 
     def _open_consumer(self):
         if self._consumer is None:

@@ -5,6 +5,7 @@ import time
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import OffsetOutOfRangeError
 
 from record_lines import PATIENCE_SECONDS, Record, run_steps
 
@@ -64,6 +65,26 @@ class KafkaPythonDriver:
             consumer.seek(target, offset)
             found.append(self._poll(consumer, target, 1)[0])
         return found
+
+    def reset(self, topic, offset, policy):
+        consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=None, enable_auto_commit=False,
+                                 auto_offset_reset=policy, fetch_max_wait_ms=100)
+        target = TopicPartition(topic, 0)
+        consumer.assign([target])
+        consumer.seek(target, offset)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        try:
+            while time.monotonic() < deadline:
+                messages = consumer.poll(timeout_ms=200, max_records=1).get(target)
+                if messages:
+                    return messages[0].offset
+                if consumer.position(target) != offset:
+                    return consumer.position(target)
+            raise TimeoutError("the position stays")
+        except OffsetOutOfRangeError:
+            return None
+        finally:
+            consumer.close()
 
     def _open_consumer(self):
         if self._consumer is None:

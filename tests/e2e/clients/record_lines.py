@@ -10,6 +10,9 @@ A driver is called with the broker's address and a file of steps, one a line, fi
     consume  topic partitions result-file             result: every record, partition by partition
     seek     topic points-file result-file            result: a record or "-" for each point
     delete   topic
+    reset    topic offset policy result-file          result: where a consumer that seeks to the offset of partition 0
+                                                      goes on by the policy earliest, latest or none, as the offset of
+                                                      an empty record; "-": it is told an error
 
 A point is a line of partition, "offset" or "time", number: read the one record at that offset, or the first at or
 after that time.
@@ -85,5 +88,8 @@ def run_steps(driver, steps_path):
             write_records(step[3], driver.seek(step[1], read_points(step[2])))
         elif step[0] == "delete":
             driver.delete(step[1])
+        elif step[0] == "reset":
+            position = driver.reset(step[1], int(step[2]), step[3])
+            write_records(step[4], [None if position is None else Record(0, position, 0, None, None, ())])
         else:
             raise ValueError(f"unknown step {step[0]}")

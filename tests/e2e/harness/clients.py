@@ -87,6 +87,10 @@ class Steps:
         self._lines.append(("seek", topic, source, self._result(("seek", topic))))
         return self
 
+    def reset(self, topic, offset, policy):
+        self._lines.append(("reset", topic, offset, policy, self._result(("reset", topic, policy))))
+        return self
+
     def run(self):
         """Gives a dict from (step, topic[, codec]) to the records of that step."""
         steps = Path(self._path("steps"))

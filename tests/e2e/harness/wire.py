@@ -97,6 +97,9 @@ class Reader:
         self._at += size
         return self._data[self._at - size:self._at]
 
+    def rest(self):
+        return self._data[self._at:]
+
     def array(self, item):
         return [item() for _ in range(max(self.take("i"), 0))]
 
@@ -115,10 +118,10 @@ class Connection:
     def __exit__(self, *exception):
         self.socket.close()
 
-    def send(self, api, version, body):
-        """Sends a request and gives its correlation id."""
+    def send(self, api, version, body, is_flexible=False):
+        """Sends a request and gives its correlation id. A flexible header ends with tagged fields, here none."""
         self._last_id += 1
-        frame = struct.pack(">hhi", api, version, self._last_id) + _string("e2e") + body
+        frame = struct.pack(">hhi", api, version, self._last_id) + _string("e2e") + b"\0" * is_flexible + body
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
         return self._last_id
 
@@ -159,6 +162,21 @@ class Connection:
         body = _string(None) + struct.pack(">hii", acks, 10_000, 1) + _string(topic)
         return self.send(PRODUCE, version, body + struct.pack(">iii", 1, partition, len(records)) + records)
 
+    def send_produce_many(self, topic, batches, acks=-1):
+        """One request for (partition, records) each."""
+        body = _string(None) + struct.pack(">hii", acks, 10_000, 1) + _string(topic) + struct.pack(">i", len(batches))
+        for partition, records in batches:
+            body += struct.pack(">ii", partition, len(records)) + records
+        return self.send(PRODUCE, 7, body)
+
+    @staticmethod
+    def read_produce_many(reader):
+        """{partition: (error, base offset)} of a produce reply for one topic."""
+        reader.take("i")
+        reader.string()
+        rows = reader.array(lambda: reader.take("ihqqq"))
+        return {partition: (error, offset) for partition, error, offset, _, _ in rows}
+
     @staticmethod
     def read_produce(reader):
         """(error, base offset) of a produce reply for one partition."""
@@ -167,8 +185,8 @@ class Connection:
         _, _, error, offset, _, _ = reader.take("iihqqq")
         return error, offset
 
-    def produce(self, topic, partition, records, acks=-1):
-        self.send_produce(topic, partition, records, acks)
+    def produce(self, topic, partition, records, acks=-1, version=7):
+        self.send_produce(topic, partition, records, acks, version)
         return self.read_produce(self.receive()[1])
 
     def create_topic(self, topic, partitions=1, configs=()):
@@ -233,6 +251,38 @@ class Connection:
     def fetch(self, topic, partition, offset, max_wait_ms=500):
         self.send_fetch([(topic, partition, offset)], max_wait_ms)
         return self.read_fetch(self.receive()[1])[topic, partition]
+
+    def fetch_session(self, session, epoch, places=(), forgotten=(), version=10, max_wait_ms=0):
+        """(error, session, {(topic, partition): (error, high watermark, records)}) of a Fetch within a session.
+
+        Asks for (topic, partition, offset) each, forgets (topic, partition) each. Versions 9 to 11.
+        """
+        body = struct.pack(">iiiibiii", -1, max_wait_ms, 1, 50_000_000, 0, session, epoch, len(places))
+        for topic, partition, offset in places:
+            body += _string(topic) + struct.pack(">iiiqqi", 1, partition, -1, offset, -1, 10_000_000)
+        body += struct.pack(">i", len(forgotten))
+        for topic, partition in forgotten:
+            body += _string(topic) + struct.pack(">ii", 1, partition)
+        if version >= 11:
+            body += _string("")
+        reader = self.call(FETCH, version, body)
+        _, error, session = reader.take("ihi")
+        found = {}
+
+        def topic_rows():
+            name = reader.string().decode()
+
+            def row():
+                index, row_error, high_watermark, _, _ = reader.take("ihqqq")
+                reader.array(lambda: reader.take("qq"))
+                if version >= 11:
+                    reader.take("i")
+                found[name, index] = (row_error, high_watermark, reader.bytes() or b"")
+
+            reader.array(row)
+
+        reader.array(topic_rows)
+        return error, session, found
 
     def api_versions(self, version=0):
         """(error, {api: (lowest, highest)}). From version 3 on the header ends with tagged fields, here none."""

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
@@ -14,6 +15,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -84,6 +86,7 @@ public final class ClientDriver {
         case "consume" -> write(step[3], driver.consume(step[1], Integer.parseInt(step[2])));
         case "seek" -> write(step[3], driver.seek(step[1], Files.readAllLines(Path.of(step[2]))));
         case "delete" -> driver.delete(step[1]);
+        case "reset" -> write(step[4], driver.reset(step[1], Long.parseLong(step[2]), step[3]));
         default -> throw new IllegalArgumentException("unknown step " + step[0]);
       }
     }
@@ -160,13 +163,41 @@ public final class ClientDriver {
     return found;
   }
 
+  private List<Line> reset(String topic, long offset, String policy) {
+    TopicPartition target = new TopicPartition(topic, 0);
+    try (KafkaConsumer<byte[], byte[]> reader = open(policy)) {
+      reader.assign(List.of(target));
+      reader.seek(target, offset);
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+      while (System.nanoTime() < deadline) {
+        for (ConsumerRecord<byte[], byte[]> record : reader.poll(Duration.ofMillis(200))) {
+          return position(record.offset());
+        }
+        if (reader.position(target) != offset) {
+          return position(reader.position(target));
+        }
+      }
+    } catch (OffsetOutOfRangeException expected) {
+      return Collections.singletonList(null);
+    }
+    throw new IllegalStateException("the position stays");
+  }
+
+  private static List<Line> position(long offset) {
+    return List.of(new Line(0, offset, 0, null, null, List.of()));
+  }
+
   private KafkaConsumer<byte[], byte[]> consumer() {
     if (consumer == null) {
-      consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "auto.offset.reset", "none",
-          "enable.auto.commit", "false", "fetch.max.wait.ms", "100",
-          "key.deserializer", ByteArrayDeserializer.class, "value.deserializer", ByteArrayDeserializer.class));
+      consumer = open("none");
     }
     return consumer;
+  }
+
+  private KafkaConsumer<byte[], byte[]> open(String policy) {
+    return new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "auto.offset.reset", policy,
+        "enable.auto.commit", "false", "fetch.max.wait.ms", "100",
+        "key.deserializer", ByteArrayDeserializer.class, "value.deserializer", ByteArrayDeserializer.class));
   }
 
   private static List<Line> poll(KafkaConsumer<byte[], byte[]> reader) {
