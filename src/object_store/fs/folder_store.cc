@@ -1,6 +1,9 @@
 #include "object_store/fs/folder_store.h"
 
 #include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "object_store/fs/folder.h"
 #include "object_store/fs/folder_sync.h"
@@ -22,6 +25,22 @@ std::optional<std::string> problem_of(const std::string& key) {
 }
 
 std::unexpected<StoreError> stopped() { return fail(StoreErrc::kTimeout, "asked to stop"); }
+
+// The body of a put on its way into the lane. Whoever comes second finds nothing: a caller who gives up takes it
+// back, so that what waits behind a disk that hangs holds no memory.
+class HandedBody {
+ public:
+  explicit HandedBody(std::vector<Slice> body) : body_(std::move(body)) {}
+
+  std::optional<std::vector<Slice>> take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(body_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::vector<Slice>> body_;
+};
 
 }  // namespace
 
@@ -60,9 +79,13 @@ Task<StoreResult<void>> FolderStore::open() {
 
 Task<StoreResult<void>> FolderStore::store(std::string key, std::vector<Slice> body, bool only_if_absent) {
   if (auto problem = problem_of(key)) co_return fail(StoreErrc::kBadRequest, *problem);
-  auto stored = co_await in_lane([key, body = std::move(body), only_if_absent](Folder& folder) {
-    return only_if_absent ? folder.put_new(key, body) : folder.put_over(key, body);
+  auto handed = std::make_shared<HandedBody>(std::move(body));
+  auto stored = co_await in_lane([key, handed, only_if_absent](Folder& folder) -> StoreResult<void> {
+    auto bytes = handed->take();
+    if (!bytes) return stopped();
+    return only_if_absent ? folder.put_new(key, *bytes) : folder.put_over(key, *bytes);
   });
+  handed->take();
   bool is_there = !stored && stored.error().code == StoreErrc::kPreconditionFailed;
   if (!stored && !is_there) co_return stored;
 

@@ -200,6 +200,26 @@ Task<> must_open(FolderStore* store) {
   EXPECT_TRUE(opened) << opened.error().message;
 }
 
+Task<> put_until(FolderStore* store, Duration patience, Slice bytes) {
+  MonotonicTime end = (co_await runtime::this_context()).executor->now() + patience;
+  auto put = co_await runtime::with_deadline(end, store->put("data/late", {std::move(bytes)}));
+  EXPECT_EQ(conformance::code_of(put), StoreErrc::kTimeout);
+}
+
+TEST(FolderStoreOnASlowDisk, APutThatIsGivenUpBeforeItsTurnHoldsNoMemoryAndWritesNothing) {
+  sim::World world({.seed = 3});
+  sim::NodeOptions options{.host = "a"};
+  options.lanes[static_cast<size_t>(runtime::Lane::kDisk)] = {.low = 10s, .high = 10s, .slow_per_mille = 0};
+  sim::Node node(world, options);
+  FolderStore store(node.process(), {.root = "/store", .make_root = true});
+  sim::run_task(world, node.process().io(0), must_open(&store));
+  auto owner = std::make_shared<std::vector<uint8_t>>(1'000);
+  sim::run_task(world, node.process().io(0), put_until(&store, 1s, Slice(owner, *owner)));
+  EXPECT_EQ(owner.use_count(), 1);
+  world.run_for(60s);
+  EXPECT_FALSE(node.disk().stat("/store/data/late"));
+}
+
 Task<> fill_disk(FolderStore* store, sim::SimFileSystem* disk, std::vector<std::string>* keys) {
   std::string text(1'000'000, 'x');
   StoreErrc code = StoreErrc::kCorrupt;
