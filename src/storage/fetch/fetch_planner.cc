@@ -9,20 +9,6 @@ using metadata::FetchPlan;
 using metadata::State;
 using metadata::StoredRun;
 
-// Bytes of the run from the offset on, supposing that its records are of one size.
-size_t bytes_from(const StoredRun& run, Offset from) {
-  if (from <= run.base_offset) return run.bytes;
-  if (from >= run.end_offset()) return 0;
-  uint64_t records_left = static_cast<uint64_t>(run.end_offset().value() - from.value());
-  return static_cast<size_t>(std::max<uint64_t>(1, run.bytes * records_left / run.records));
-}
-
-size_t bytes_of(const FetchPlan& plan, Offset from) {
-  size_t bytes = 0;
-  for (const StoredRun& run : plan.runs) bytes += bytes_from(run, from);
-  return bytes;
-}
-
 void set_view(PlannedPartition& planned, FetchPlan& plan, bool is_read_committed) {
   planned.view = plan.partition;
   planned.end = is_read_committed ? plan.partition.last_stable : plan.partition.high_watermark;
@@ -77,6 +63,13 @@ PlannedPartition plan_partition(const State& state, const FetchPartition& asked,
 
 }  // namespace
 
+size_t bytes_from(const StoredRun& run, Offset from) {
+  if (from <= run.base_offset) return run.bytes;
+  if (from >= run.end_offset()) return 0;
+  uint64_t records_left = static_cast<uint64_t>(run.end_offset().value() - from.value());
+  return static_cast<size_t>(std::max<uint64_t>(1, run.bytes * records_left / run.records));
+}
+
 ObjectRef object_ref(const State& state, const Uuid& log_id, const StoredRun& run) {
   ObjectRef ref;
   ref.id = run.object;
@@ -103,16 +96,6 @@ PlannedFetch plan_fetch(const State& state, const FetchRequest& request, const P
     fetch.partitions.push_back(std::move(planned));
   }
   return fetch;
-}
-
-std::optional<size_t> bytes_available(const State& state, const FetchPartition& partition,
-                                      bool is_read_committed) {
-  auto plan = state.plan_fetch(partition.partition, partition.offset, partition.bytes_max, is_read_committed);
-  if (!plan || partition.offset < plan->partition.log_start ||
-      partition.offset > plan->partition.high_watermark) {
-    return std::nullopt;
-  }
-  return std::min<size_t>(bytes_of(*plan, partition.offset), partition.bytes_max);
 }
 
 }  // namespace varve::storage

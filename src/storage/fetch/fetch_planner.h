@@ -53,9 +53,7 @@ ObjectRef object_ref(const metadata::State& state, const Uuid& log_id, const met
 PlannedFetch plan_fetch(const metadata::State& state, const FetchRequest& request,
                         const PlanOptions& options);
 
-// Bytes that one partition has for a fetch from `offset`, at most `bytes_max`; nullopt: the fetch of it would be an
-// error or has other news, so that it should look again.
-std::optional<size_t> bytes_available(const metadata::State& state, const FetchPartition& partition,
-                                      bool is_read_committed);
+// Bytes of the run from the offset on, supposing that its records are of one size.
+size_t bytes_from(const metadata::StoredRun& run, Offset from);
 
 }  // namespace varve::storage

@@ -1,19 +1,67 @@
 #include "storage/fetch/fetch_waiters.h"
 
+#include <algorithm>
 #include <bit>
 
-#include "storage/fetch/fetch_planner.h"
-
 namespace varve::storage {
+namespace {
 
-FetchWaiters::Ticket FetchWaiters::add(const FetchRequest& request, std::vector<size_t> bytes_now) {
-  Ticket ticket{.id = next_id_++, .woken = {}};
-  for (uint32_t place = 0; place < request.partitions.size(); ++place) {
-    watch(request.partitions[place].partition, {ticket.id, place});
+// Of one look. Whoever is further behind has waited for more than any fetch may ask for.
+constexpr uint64_t kCountedBytesMax = uint64_t{1} << 31;
+
+}  // namespace
+
+// What came to one partition, counted once for all who have seen the same.
+class FetchWaiters::Growth {
+ public:
+  struct Counted {
+    bool is_read_committed;
+    Offset from;
+    Offset to;
+    size_t bytes;
+  };
+
+  Growth(const metadata::State& state, PartitionHandle partition)
+      : state_(state), partition_(partition), view_(state.partition(partition)) {}
+
+  // Nothing: the partition was deleted.
+  const std::optional<metadata::PartitionView>& view() const { return view_; }
+
+  Counted since(Offset from, bool is_read_committed) {
+    auto known = std::find_if(counted_.begin(), counted_.end(), [&](const Counted& counted) {
+      return counted.from == from && counted.is_read_committed == is_read_committed;
+    });
+    if (known != counted_.end()) return *known;
+    Counted counted{is_read_committed, from, from, 0};
+    auto plan = state_.plan_fetch(partition_, from, kCountedBytesMax, is_read_committed);
+    if (plan && !plan->runs.empty()) {
+      for (const metadata::StoredRun& run : plan->runs) counted.bytes += bytes_from(run, from);
+      counted.to = plan->runs.back().end_offset();
+    }
+    return counted_.emplace_back(counted);
   }
-  size_t sum = 0;
-  for (size_t bytes : bytes_now) sum += bytes;
-  waiters_.emplace(ticket.id, Waiter{request, std::move(bytes_now), sum, ticket.woken});
+
+ private:
+  const metadata::State& state_;
+  const PartitionHandle partition_;
+  const std::optional<metadata::PartitionView> view_;
+  std::vector<Counted> counted_;
+};
+
+FetchWaiters::Ticket FetchWaiters::add(const FetchRequest& request, const PlannedFetch& plan) {
+  Ticket ticket{.id = next_id_++, .woken = {}};
+  Waiter& waiter = waiters_[ticket.id];
+  waiter.bytes_min = request.bytes_min;
+  waiter.is_read_committed = request.is_read_committed;
+  waiter.woken = ticket.woken;
+  waiter.places.reserve(request.partitions.size());
+  for (uint32_t i = 0; i < request.partitions.size(); ++i) {
+    const FetchPartition& asked = request.partitions[i];
+    const PlannedPartition& planned = plan.partitions[i];
+    waiter.places.push_back({asked.offset, planned.end, planned.bytes_estimate, asked.bytes_max});
+    waiter.bytes_sum += planned.bytes_estimate;
+    watch(asked.partition, {ticket.id, i});
+  }
   return ticket;
 }
 
@@ -34,20 +82,29 @@ void FetchWaiters::remove(uint64_t id) {
 void FetchWaiters::partition_changed(const metadata::State& state, PartitionHandle partition) {
   auto found = watches_.find(partition);
   if (found == watches_.end()) return;
+  Growth growth(state, partition);
   std::erase_if(found->second, [&](const Watch& watch) {
     auto at = waiters_.find(watch.id);
     if (at == waiters_.end()) return true;
-    Waiter& waiter = at->second;
-    auto bytes =
-        bytes_available(state, waiter.request.partitions[watch.place], waiter.request.is_read_committed);
-    if (bytes) {
-      waiter.bytes_sum += *bytes - waiter.bytes[watch.place];
-      waiter.bytes[watch.place] = *bytes;
-    }
-    if (!bytes || waiter.bytes_sum >= waiter.request.bytes_min) waiter.woken.set(runtime::Done{});
+    look(growth, at->second, at->second.places[watch.place]);
     return false;
   });
   if (found->second.empty()) watches_.erase(found);
+}
+
+void FetchWaiters::look(Growth& growth, Waiter& waiter, Place& place) {
+  const auto& view = growth.view();
+  // Deleted, or its start has passed the reader: an answer at once.
+  if (!view || place.from < view->log_start) {
+    waiter.woken.set(runtime::Done{});
+    return;
+  }
+  Growth::Counted counted = growth.since(place.counted_to, waiter.is_read_committed);
+  place.counted_to = counted.to;
+  size_t bytes = std::min(place.bytes + counted.bytes, place.bytes_max);
+  waiter.bytes_sum += bytes - place.bytes;
+  place.bytes = bytes;
+  if (waiter.bytes_sum >= waiter.bytes_min) waiter.woken.set(runtime::Done{});
 }
 
 void FetchWaiters::wake_all() {

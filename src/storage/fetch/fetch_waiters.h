@@ -10,10 +10,12 @@
 #include "metadata/state/state.h"
 #include "runtime/completion.h"
 #include "storage/fetch/fetch.h"
+#include "storage/fetch/fetch_planner.h"
 
 namespace varve::storage {
 
-// Owned by Fetcher; core only.
+// A change costs what is new, whoever waits and however much lies before it: a look at the runs since the last
+// change, and an addition for each waiter of the partition. Owned by Fetcher; core only.
 class FetchWaiters {
  public:
   struct Ticket {
@@ -21,8 +23,8 @@ class FetchWaiters {
     runtime::Completion<runtime::Done> woken;
   };
 
-  // `bytes_now`: what the fetch would get of each partition, in its order; less than bytes_min together.
-  Ticket add(const FetchRequest& request, std::vector<size_t> bytes_now);
+  // `plan`: what the request would get now, without an error; less than bytes_min together.
+  Ticket add(const FetchRequest& request, const PlannedFetch& plan);
   // Forgets the waiter; to be called at the end of every wait.
   void remove(uint64_t id);
   void partition_changed(const metadata::State& state, PartitionHandle partition);
@@ -31,10 +33,18 @@ class FetchWaiters {
   size_t size() const { return waiters_.size(); }
 
  private:
+  // A partition of a waiter.
+  struct Place {
+    Offset from;
+    Offset counted_to;  // `bytes` are those before
+    size_t bytes = 0;
+    size_t bytes_max = 0;
+  };
   struct Waiter {
-    FetchRequest request;
-    std::vector<size_t> bytes;
+    std::vector<Place> places;  // in the order of the request
     size_t bytes_sum = 0;
+    size_t bytes_min = 0;
+    bool is_read_committed = false;
     runtime::Completion<runtime::Done> woken;
   };
   // A place in a waiter's request. Those of waiters that are gone are dropped when they are met.
@@ -42,8 +52,10 @@ class FetchWaiters {
     uint64_t id;
     uint32_t place;
   };
+  class Growth;
 
   void watch(PartitionHandle partition, Watch watch);
+  static void look(Growth& growth, Waiter& waiter, Place& place);
 
   uint64_t next_id_ = 1;
   std::map<uint64_t, Waiter> waiters_;

@@ -109,10 +109,7 @@ Fetcher::Impl::Planned Fetcher::Impl::plan(const FetchRequest& request, bool end
       planned.ticket.emplace();  // waits for its deadline only
       return planned;
     }
-    std::vector<size_t> bytes;
-    bytes.reserve(fetch.partitions.size());
-    for (const PlannedPartition& partition : fetch.partitions) bytes.push_back(partition.bytes_estimate);
-    planned.ticket = waiters.add(request, std::move(bytes));
+    planned.ticket = waiters.add(request, fetch);
     waiting_gauge.set(static_cast<double>(waiters.size()));
     return planned;
   }
