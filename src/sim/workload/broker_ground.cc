@@ -35,18 +35,20 @@ object_store::FolderStoreOptions store_options(const std::string& key_namespace)
 }
 
 // Small, so that a run of some seconds meets checkpoints of the write-ahead log.
-metadata::SqliteLogOptions log_options() {
+metadata::SqliteLogOptions log_options(uint64_t ballast_bytes) {
   metadata::SqliteLogOptions options;
   options.folder = std::string(kDataFolder) + "/metadata";
-  options.ballast_bytes = 64 * 1024;
+  options.ballast_bytes = ballast_bytes;
   options.checkpoint_bytes = 128 * 1024;
   return options;
 }
 
 class DiskGround final : public BrokerGround {
  public:
-  DiskGround(Process& process, const std::string& key_namespace)
-      : process_(process), store_(process, store_options(key_namespace)), log_(process, log_options()) {}
+  DiskGround(Process& process, const std::string& key_namespace, uint64_t ballast_bytes)
+      : process_(process),
+        store_(process, store_options(key_namespace)),
+        log_(process, log_options(ballast_bytes)) {}
 
   runtime::Task<Opened> open() override {
     auto made = co_await runtime::offload(process_, runtime::Lane::kDisk, [&process = process_] {
@@ -73,8 +75,9 @@ std::unique_ptr<BrokerGround> make_shared_ground(Process& process, SimMetadataLo
   return std::make_unique<SharedGround>(process, log, store);
 }
 
-std::unique_ptr<BrokerGround> make_disk_ground(Process& process, std::string key_namespace) {
-  return std::make_unique<DiskGround>(process, key_namespace);
+std::unique_ptr<BrokerGround> make_disk_ground(Process& process, std::string key_namespace,
+                                               uint64_t ballast_bytes) {
+  return std::make_unique<DiskGround>(process, key_namespace, ballast_bytes);
 }
 
 }  // namespace varve::sim

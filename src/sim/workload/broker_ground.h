@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "metadata/log/metadata_log.h"
 #include "object_store/object_store.h"
@@ -28,7 +29,9 @@ class BrokerGround {
 // The process's clients of the simulated log and store.
 std::unique_ptr<BrokerGround> make_shared_ground(Process& process, SimMetadataLog& log,
                                                  SimObjectStore& store);
-// The SQLite log and the folder store on the process's own disk, as the program `varve broker` has them.
-std::unique_ptr<BrokerGround> make_disk_ground(Process& process, std::string key_namespace);
+// The SQLite log and the folder store on the process's own disk, as the program `varve broker` has them. The ballast
+// is small by default, as every start of a process writes it.
+std::unique_ptr<BrokerGround> make_disk_ground(Process& process, std::string key_namespace,
+                                               uint64_t ballast_bytes = 64 * kKiB);
 
 }  // namespace varve::sim
