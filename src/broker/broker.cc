@@ -8,7 +8,9 @@
 #include "broker/admin/admin_http.h"
 #include "broker/handlers/handler_table.h"
 #include "broker/server/server.h"
+#include "metadata/client/bucket_identity.h"
 #include "object_store/metered_store.h"
+#include "object_store/retrying_store.h"
 #include "storage/cache/block_cache.h"
 #include "storage/fetch/fetcher.h"
 #include "storage/ingest/ingest.h"
@@ -33,6 +35,17 @@ metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& s
   endpoint.port = settings.advertised.port != 0 ? settings.advertised.port : bound_port;
   config.endpoints.push_back(std::move(endpoint));
   return config;
+}
+
+object_store::RetryOptions retry_options(const Settings& settings) {
+  object_store::RetryOptions options;
+  options.attempt_max = settings.limits.object_attempt_max;
+  options.deadline_max = settings.limits.object_deadline_max;
+  options.read_deadline_max = settings.limits.object_deadline_max / 2;
+  // The one object that nobody ever deletes.
+  options.may_write_twice = [identity = metadata::identity_key(settings.key_namespace)](
+                                std::string_view key) { return key == identity; };
+  return options;
 }
 
 storage::IngestConfig ingest_config(const Settings& settings, Duration default_interval) {
@@ -72,8 +85,9 @@ struct Broker::Impl {
         logger(std::move(logger_in)),
         metrics(metrics_in),
         bugs(bugs_in),
-        store(world.store, world.runtime, metrics),
-        admin(metrics, readiness, store, world.log),
+        metered_store(world.store, world.runtime, metrics),
+        store(metered_store, world.runtime, metrics, retry_options(settings)),
+        admin(metrics, readiness, metered_store, world.log),
         http(world.runtime, admin, {}, logger.component("http")) {}
 
   // Everything that stands on the metadata client, which needs the bound address.
@@ -107,7 +121,8 @@ struct Broker::Impl {
   Logger logger;
   MetricRegistry& metrics;
   PlantedBugs bugs;
-  object_store::MeteredStore store;
+  object_store::MeteredStore metered_store;
+  object_store::RetryingStore store;  // what all parts use
   Readiness readiness;
   AdminHttp admin;
   runtime::http::Server http;
@@ -195,7 +210,7 @@ runtime::Task<Result<void, BrokerError>> Broker::Impl::start() {
   }
   if (!*joined) co_return refuse(BrokerError::Code::kMetadata, std::move(joined->error().message));
   is_joined = true;
-  parts->collector.emplace(world.runtime, parts->metadata, world.store,
+  parts->collector.emplace(world.runtime, parts->metadata, store,
                            collector_config(settings, world.fence_interval), logger, metrics, bugs);
   parts->collector->start();
   add_gauges();

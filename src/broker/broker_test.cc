@@ -103,7 +103,10 @@ TEST_F(BrokerTest, WhatWasAcknowledgedIsThereAfterAKillAndAfterAStop) {
 }
 
 TEST_F(BrokerTest, StoppingAnswersProducesAndEndsWaitingFetches) {
-  start_brokers(1);
+  Settings settings = settings_of(0);
+  settings.limits.object_attempt_max = settings.limits.object_deadline_max;  // slow PUTs are waited for
+  add_broker(settings);
+  wait_until_serving();
   runtime::TaskScope scope;
   bool is_sent = false;
   bool is_answered = false;

@@ -222,6 +222,24 @@ TEST_F(ProduceTest, AStoreThatFailsGivesRetriableErrorsAndHeals) {
   });
 }
 
+TEST_F(ProduceTest, AStoreThatDoesNotAnswerGivesARetriableErrorAtThePutsDeadline) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    co_await create(client, "t");
+    store_.set_down(true);
+    ProduceRequest request = produce_request("t", {{0, make_batch("v")}});
+    request.timeout_ms = 120'000;
+    MonotonicTime asked = world_.now();
+    auto reply = co_await client.ask(request, 9);
+    EXPECT_EQ(reply.responses.at(0).partition_responses.at(0).error_code, ErrorCode::kKafkaStorageError);
+    EXPECT_GE(world_.now() - asked, 20s);
+    EXPECT_LE(world_.now() - asked, 31s);
+    store_.set_down(false);
+    EXPECT_EQ((co_await produce(client, "t", make_batch("v"))).base_offset, Offset(0));
+  });
+}
+
 TEST_F(ProduceTest, TheTimeoutOfARequestIsKeptAndLeavesTheFateOpen) {
   start_brokers(1);
   run([&]() -> Task<> {

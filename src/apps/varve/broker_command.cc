@@ -86,6 +86,13 @@ metadata::SqliteLogOptions log_options(const broker::Settings& settings) {
   return options;
 }
 
+// A disk that does not answer would not answer a second call either: there is one attempt, as long as it takes.
+broker::LoadedSettings for_a_folder(broker::LoadedSettings loaded) {
+  Limits& limits = loaded.settings.limits;
+  limits.object_attempt_max = limits.object_deadline_max;
+  return loaded;
+}
+
 // What the main thread waits for.
 struct End {
   enum class Kind : uint8_t { kStarted, kFailed, kSignal };
@@ -97,7 +104,7 @@ struct End {
 class BrokerProcess {
  public:
   explicit BrokerProcess(broker::LoadedSettings loaded)
-      : loaded_(std::move(loaded)),
+      : loaded_(for_a_folder(std::move(loaded))),
         settings_(loaded_.settings),
         runtime_({.io_threads = settings_.io_threads != 0 ? settings_.io_threads : usable_processors(),
                   .disk_threads = 8}),

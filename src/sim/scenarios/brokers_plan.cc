@@ -28,6 +28,9 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   plan.faults = draw_faults(random);
   plan.disturbances = static_cast<size_t>(random.between(5, 7));
   plan.limits = random.chance(1, 2) ? Limits::tiny() : Limits();
+  // Mostly so short that uploads fail for good while their producers still wait.
+  plan.limits.object_attempt_max = one_of(random, std::array<Duration, 2>{500ms, 2s});
+  plan.limits.object_deadline_max = one_of(random, std::array<Duration, 3>{2s, 4s, 30s});
   plan.commit_interval = one_of(random, std::array<Duration, 4>{5ms, 20ms, 100ms, 250ms});
   plan.fence_interval = one_of(random, std::array<Duration, 3>{1s, 3s, 5min});
   plan.snapshot_after_bytes = one_of(random, std::array<uint64_t, 3>{500, 3'000, 64 * kMiB});

@@ -22,7 +22,14 @@ void StorageBroker::boot() {
   parts_->client = std::make_unique<metadata::MetadataClient>(process, *parts_->log, *parts_->store, config,
                                                               parts_->logger, parts_->metrics, options_.bugs);
   if (options_.wrap_store) parts_->wrapped_store = options_.wrap_store(*parts_->store);
-  object_store::ObjectStore& data_store = parts_->wrapped_store ? *parts_->wrapped_store : *parts_->store;
+  object_store::RetryOptions retry;
+  retry.attempt_max = options_.limits.object_attempt_max;
+  retry.deadline_max = options_.limits.object_deadline_max;
+  retry.may_write_twice = [](std::string_view) { return false; };
+  parts_->data_store = std::make_unique<object_store::RetryingStore>(
+      parts_->wrapped_store ? *parts_->wrapped_store : *parts_->store, process, parts_->metrics,
+      std::move(retry));
+  object_store::ObjectStore& data_store = *parts_->data_store;
   parts_->cache = std::make_unique<storage::BlockCache>(
       storage::BlockCacheConfig{.bytes_max = options_.limits.cache_bytes_max}, parts_->metrics);
   parts_->ingest =

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "metadata/client/metadata_client.h"
 #include "object_store/object_store.h"
+#include "object_store/retrying_store.h"
 #include "runtime/task_scope.h"
 #include "sim/metadata_log.h"
 #include "sim/node.h"
@@ -30,7 +31,7 @@ struct StorageBrokerOptions {
   // Its prefix and broker are filled in; looks never, unless the interval is set.
   storage::GarbageCollectorConfig collector{.look_interval = std::chrono::hours(1'000)};
   PlantedBugs bugs{};
-  // Puts a store of the test's in front of the one that ingest and fetch use.
+  // Puts a store of the test's in front of the one that ingest and fetch use, below the retries.
   std::function<std::unique_ptr<object_store::ObjectStore>(object_store::ObjectStore&)> wrap_store{};
   LogSink* log_sink = nullptr;  // null: nothing is logged
 };
@@ -75,6 +76,7 @@ class StorageBroker {
     Logger logger;
     std::unique_ptr<object_store::ObjectStore> store;
     std::unique_ptr<object_store::ObjectStore> wrapped_store;
+    std::unique_ptr<object_store::RetryingStore> data_store;  // that of ingest and fetch
     std::unique_ptr<metadata::MetadataLog> log;
     std::unique_ptr<metadata::MetadataClient> client;
     std::unique_ptr<storage::BlockCache> cache;

@@ -23,6 +23,9 @@ StorageBrokerOptions broker_options(Random& random, const PlantedBugs& bugs) {
   options.limits.chain_batches_waiting_max = 6;
   options.limits.uploads_in_flight_max = 4;
   options.limits.ingest_memory_bytes_max = 24 * kKiB;
+  // So short that uploads fail for good in many a run.
+  options.limits.object_attempt_max = 500ms;
+  options.limits.object_deadline_max = 3s;
   options.ingest.commit_interval = random.chance(1, 2) ? 250ms : 5ms;
   options.ingest.early_acks = random.chance(1, 4);
   options.snapshot_after_bytes = 20'000;

@@ -48,10 +48,19 @@ inline storage::AppendRequest append_request(const std::vector<Produced>& produc
   return request;
 }
 
+// How long store and log take to answer.
+struct StorageWorldTimes {
+  ServiceTimes store{};
+  ServiceTimes log = SimMetadataLog::default_times();
+};
+
 class StorageWorld {
  public:
-  explicit StorageWorld(uint64_t seed = 1, size_t brokers = 1, StorageBrokerOptions options = {})
-      : world_({.seed = seed, .time_max = std::chrono::hours(48)}) {
+  explicit StorageWorld(uint64_t seed = 1, size_t brokers = 1, StorageBrokerOptions options = {},
+                        StorageWorldTimes times = {})
+      : world_({.seed = seed, .time_max = std::chrono::hours(48)}),
+        store_(world_, times.store),
+        log_(world_, times.log) {
     for (size_t i = 0; i < brokers; ++i) {
       std::string host(1, static_cast<char>('a' + i));
       nodes_.push_back(std::make_unique<Node>(world_, NodeOptions{.host = host}));
@@ -131,8 +140,8 @@ class StorageWorld {
   }
 
   World world_;
-  SimObjectStore store_{world_};
-  SimMetadataLog log_{world_};
+  SimObjectStore store_;
+  SimMetadataLog log_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<StorageBroker>> brokers_;
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "metadata/state/object_key.h"
+#include "object_store/backoff.h"
 #include "storage/ingest/ingest_buffer.h"
 
 namespace varve::storage {
@@ -58,6 +59,7 @@ struct Ingest::Impl {
         store(store_in),
         cache(cache_in),
         config(std::move(config_in)),
+        upload_deadline(limits.object_deadline_max),
         logger(logger_in.component("ingest")),
         metrics(registry),
         buffer(buffer_config(config, limits),
@@ -73,10 +75,15 @@ struct Ingest::Impl {
   // Core: does what the buffer asks for, until there is nothing more, and sets the timer for what comes by itself.
   void pump();
   void arm_timer();
+  Place place_of(Upload upload) const;
   void start_upload(Upload upload);
+  // nullopt: the upload has ended.
+  std::optional<Place> renew_upload(uint64_t serial);
   void propose(CommitProposal proposal);
 
   runtime::Task<> upload(Place place);
+  // Puts the object, once; gives what was put.
+  runtime::Task<object_store::StoreResult<BuiltObject>> put(const Place& place, MonotonicTime deadline);
   runtime::Task<> await_commit(uint64_t serial, runtime::Completion<metadata::ProposeResult> completion);
   runtime::Executor& next_io() { return runtime.io(next_io_index.fetch_add(1) % runtime.io_count()); }
 
@@ -85,6 +92,7 @@ struct Ingest::Impl {
   object_store::ObjectStore& store;
   BlockCache& cache;
   const IngestConfig config;
+  const Duration upload_deadline;  // of an object: all its PUTs
   const Logger logger;
   LogLimiter upload_failures{10s};
   LogLimiter complaints{10s};
@@ -131,16 +139,28 @@ void Ingest::Impl::arm_timer() {
   });
 }
 
-void Ingest::Impl::start_upload(Upload upload_in) {
+Ingest::Impl::Place Ingest::Impl::place_of(Upload upload) const {
   Place place;
   place.name = {.log_id = client.identity().id,
                 .nonce = client.nonce(),
-                .epoch = upload_in.epoch,
-                .number = upload_in.object.number};
+                .epoch = upload.epoch,
+                .number = upload.object.number};
   place.applied = client.state().position();
-  place.upload = std::move(upload_in);
+  place.upload = std::move(upload);
+  return place;
+}
+
+void Ingest::Impl::start_upload(Upload upload_in) {
   // A scope that is closing drops the task; stop() answers what is left.
-  scope.spawn(next_io(), "upload", upload(std::move(place)));
+  scope.spawn(next_io(), "upload", upload(place_of(std::move(upload_in))));
+}
+
+std::optional<Ingest::Impl::Place> Ingest::Impl::renew_upload(uint64_t serial) {
+  std::optional<Upload> renewed =
+      buffer.renew_upload(serial, client.incarnation(), client.state().fence_epoch(), runtime.now());
+  if (renewed) return place_of(std::move(*renewed));
+  pump();
+  return std::nullopt;
 }
 
 void Ingest::Impl::propose(CommitProposal proposal) {
@@ -149,7 +169,8 @@ void Ingest::Impl::propose(CommitProposal proposal) {
   scope.spawn(next_io(), "await commit", await_commit(proposal.serial, completion));
 }
 
-runtime::Task<> Ingest::Impl::upload(Place place) {
+runtime::Task<object_store::StoreResult<BuiltObject>> Ingest::Impl::put(const Place& place,
+                                                                        MonotonicTime deadline) {
   const Upload& upload = place.upload;
   WalHeader header{.shard = 0,
                    .log_id = place.name.log_id,
@@ -158,25 +179,51 @@ runtime::Task<> Ingest::Impl::upload(Place place) {
                    .epoch = upload.epoch,
                    .created = runtime.wall_now()};
   BuiltObject built = build_wal_object(header, place.applied, upload.runs);
-  auto put = co_await store.put(metadata::wal_key(config.key_prefix, place.name), built.slices);
-  uint64_t serial = upload.serial;
-  if (put) {
-    cache.insert_written(upload.object, std::move(built.slices), capacity_of(upload, built.bytes));
-    place.upload.runs.clear();
-    auto shared = std::make_shared<BuiltObject>(std::move(built));
-    co_await runtime::call(runtime.core(), [this, serial, shared] {
-      buffer.upload_succeeded(serial, std::move(*shared), runtime.now());
-      pump();
-    });
-    co_return;
+  std::string key = metadata::wal_key(config.key_prefix, place.name);
+  auto stored = co_await runtime::with_deadline(deadline, store.put(std::move(key), built.slices));
+  if (!stored) co_return pass_error(stored);
+  co_return built;
+}
+
+// A PUT of unknown outcome is not sent again: its key may have been swept meanwhile, and a key is never written
+// twice (invariant 8). The batches go into another object, named with the fence epoch of now, so that an upload that
+// takes long is not one that the fence has passed (invariant 7).
+runtime::Task<> Ingest::Impl::upload(Place place) {
+  uint64_t serial = place.upload.serial;
+  MonotonicTime deadline = runtime.now() + upload_deadline;
+  object_store::Backoff backoff(runtime);
+  while (true) {
+    auto stored = co_await put(place, deadline);
+    if (stored) {
+      cache.insert_written(place.upload.object, stored->slices, capacity_of(place.upload, stored->bytes));
+      stored->slices.clear();
+      place.upload.runs.clear();
+      auto built = std::make_shared<BuiltObject>(std::move(*stored));
+      co_await runtime::call(runtime.core(), [this, serial, built] {
+        buffer.upload_succeeded(serial, std::move(*built), runtime.now());
+        pump();
+      });
+      co_return;
+    }
+    object_store::StoreError error = std::move(stored.error());
+    MonotonicTime next_try = runtime.now() + backoff.next();
+    bool goes_on = object_store::is_outcome_unknown(error.code) && next_try < deadline &&
+                   co_await runtime::sleep_until(next_try) == runtime::Wake::kTimeReached;
+    if (!goes_on) {
+      logger.limited(upload_failures, runtime.now(), LogLevel::kWarn, "an upload failed",
+                     {{"object", place.upload.object.number}, {"problem", error.message}});
+      AppendVerdict verdict = verdict_of(error.code);
+      co_await runtime::call(runtime.core(), [this, serial, verdict] {
+        buffer.upload_failed(serial, verdict, runtime.now());
+        pump();
+      });
+      co_return;
+    }
+    std::optional<Place> renewed =
+        co_await runtime::call(runtime.core(), [this, serial] { return renew_upload(serial); });
+    if (!renewed) co_return;
+    place = std::move(*renewed);
   }
-  logger.limited(upload_failures, runtime.now(), LogLevel::kWarn, "an upload failed",
-                 {{"object", upload.object.number}, {"problem", put.error().message}});
-  AppendVerdict verdict = verdict_of(put.error().code);
-  co_await runtime::call(runtime.core(), [this, serial, verdict] {
-    buffer.upload_failed(serial, verdict, runtime.now());
-    pump();
-  });
 }
 
 runtime::Task<> Ingest::Impl::await_commit(uint64_t serial,

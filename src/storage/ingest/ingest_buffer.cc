@@ -11,6 +11,8 @@ constexpr size_t kBatchOverheadBytes = 256;
 // The most a run and a producer batch add to a commit (metadata/state/entry.h, all varints at their longest).
 constexpr size_t kRunCommitBytes = 64;
 constexpr size_t kProducerCommitBytes = 32;
+// An upload that takes so many times the usual counts as stalled.
+constexpr int kStalledFactor = 3;
 
 }  // namespace
 
@@ -35,7 +37,8 @@ IngestBuffer::IngestBuffer(IngestBufferConfig config, StateQueries state, Ingest
       metrics_(metrics),
       bugs_(bugs),
       policy_(config.seal),
-      chains_(state_.next_sequence) {}
+      chains_(state_.next_sequence),
+      usual_put_(config.seal.interval / 4) {}
 
 ChainKey IngestBuffer::chain_key(const AppendBatch& batch, uint64_t connection) const {
   bool is_producer = batch.producer_id != kNoProducerId;
@@ -97,8 +100,14 @@ void IngestBuffer::advance(MonotonicTime now) {
 MonotonicTime IngestBuffer::next_due(MonotonicTime now) const {
   if (is_stopped_) return MonotonicTime::never();
   MonotonicTime due = std::min(seal_at(now), chains_.next_hold_end());
+  if (input_.batches > 0) {
+    // When one stalls, what waits may go earlier.
+    for (MonotonicTime start : upload_starts_) {
+      if (stalled_at(start) > now) due = std::min(due, stalled_at(start));
+    }
+  }
   if (!ready_later_.empty()) due = std::min(due, ready_later_.begin()->first);
-  if (uploads_ < config_.seal.uploads_max) {
+  if (uploads() < config_.seal.uploads_max) {
     for (uint64_t serial : upload_queue_) due = std::min(due, objects_.at(serial)->not_before);
   }
   return due;
@@ -177,11 +186,24 @@ void IngestBuffer::buffer(IncomingBatch batch, MonotonicTime now) {
   if (policy_.is_full(input_)) seal(now);
 }
 
+MonotonicTime IngestBuffer::stalled_at(MonotonicTime upload_start) const {
+  return upload_start + kStalledFactor * usual_put_;
+}
+
+UploadCounts IngestBuffer::upload_counts(MonotonicTime now) const {
+  UploadCounts counts{.all = uploads() + upload_queue_.size(), .stalled = 0};
+  for (MonotonicTime start : upload_starts_) {
+    if (now < stalled_at(start)) break;
+    ++counts.stalled;
+  }
+  return counts;
+}
+
 MonotonicTime IngestBuffer::seal_at(MonotonicTime now) const {
-  size_t uploads = uploads_ + upload_queue_.size();
-  bool has_slot = uploads < config_.seal.uploads_max;
-  if (is_draining_ && has_slot && input_.batches > 0) return now;
-  return policy_.seal_at(input_, uploads, now);
+  if (input_.batches == 0) return MonotonicTime::never();
+  UploadCounts uploads_now = upload_counts(now);
+  if (is_draining_ && uploads_now.all < config_.seal.uploads_max) return now;
+  return policy_.seal_at(input_, uploads_now, now);
 }
 
 void IngestBuffer::seal(MonotonicTime now) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/limits.h"
@@ -69,6 +70,10 @@ class IngestBuffer {
   // The next upload, if one waits and a slot is free. It gets the incarnation's next object number, and `epoch`,
   // which is current now.
   std::optional<Upload> take_upload(Incarnation incarnation, FenceEpoch epoch, MonotonicTime now);
+  // Nobody knows what the upload's PUT came to, or will come to: the same batches as another object, which leaves
+  // the first to the sweep. nullopt: nobody waits for them any more, the upload has ended.
+  std::optional<Upload> renew_upload(uint64_t serial, Incarnation incarnation, FenceEpoch epoch,
+                                     MonotonicTime now);
   void upload_succeeded(uint64_t serial, BuiltObject built, MonotonicTime now);
   // Gives up the object: its batches get `verdict`, early-acknowledged ones another upload.
   void upload_failed(uint64_t serial, AppendVerdict verdict, MonotonicTime now);
@@ -85,7 +90,7 @@ class IngestBuffer {
   // Nothing is waiting, uploading or being committed.
   bool is_empty() const { return waiting_requests_.empty() && chains_.size() == 0; }
   size_t memory_bytes() const { return memory_bytes_; }
-  size_t uploads() const { return uploads_; }
+  size_t uploads() const { return upload_starts_.size(); }
   size_t requests_waiting() const { return waiting_requests_.size(); }
   // Messages for the log about what must not happen; emptied by the call.
   std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
@@ -108,12 +113,16 @@ class IngestBuffer {
   void take_due_of(Chain& chain, MonotonicTime now);
   void buffer(IncomingBatch batch, MonotonicTime now);
   SealInput seal_input() const;
+  MonotonicTime stalled_at(MonotonicTime upload_start) const;
+  UploadCounts upload_counts(MonotonicTime now) const;
   MonotonicTime seal_at(MonotonicTime now) const;
   void seal(MonotonicTime now);
   PendingRun& run_for(Groups& groups, const IncomingBatch& batch, uint64_t seal_serial);
   void queue_object(std::vector<std::unique_ptr<PendingRun>> runs, MonotonicTime not_before);
 
   // ingest_commit.cc: uploads, commits, verdicts.
+  void upload_ended(const SealedObject& object);
+  Upload name_upload(SealedObject& object, Incarnation incarnation, FenceEpoch epoch);
   void mark_ready(PendingRun& run, MonotonicTime now);
   metadata::CommitObject commit_of(const SealedObject& object) const;
   void early_proposal_failed(PendingRun& run, metadata::ProposeErrc error, MonotonicTime now);
@@ -146,9 +155,10 @@ class IngestBuffer {
   SealInput input_;                    // of buffer_
 
   std::map<uint64_t, std::unique_ptr<SealedObject>> objects_;
-  std::deque<uint64_t> upload_queue_;  // serials of objects
-  size_t uploads_ = 0;
-  uint64_t next_serial_ = 1;  // of seals, objects, runs and proposals alike
+  std::deque<uint64_t> upload_queue_;           // serials of objects
+  std::multiset<MonotonicTime> upload_starts_;  // of the uploads under way
+  Duration usual_put_;                          // what an upload takes, smoothed
+  uint64_t next_serial_ = 1;                    // of seals, objects, runs and proposals alike
   Incarnation incarnation_;
   uint64_t next_object_number_ = 1;
 

@@ -66,7 +66,7 @@ AppendVerdict verdict_of(metadata::ProposeErrc error) {
 
 std::optional<Upload> IngestBuffer::take_upload(Incarnation incarnation, FenceEpoch epoch,
                                                 MonotonicTime now) {
-  while (!is_stopped_ && uploads_ < config_.seal.uploads_max) {
+  while (!is_stopped_ && uploads() < config_.seal.uploads_max) {
     auto due = std::find_if(upload_queue_.begin(), upload_queue_.end(),
                             [&](uint64_t serial) { return objects_.at(serial)->not_before <= now; });
     if (due == upload_queue_.end()) return std::nullopt;
@@ -78,24 +78,46 @@ std::optional<Upload> IngestBuffer::take_upload(Incarnation incarnation, FenceEp
       objects_.erase(object.serial);
       continue;
     }
-    if (incarnation != incarnation_) {
-      incarnation_ = incarnation;
-      next_object_number_ = 1;
-    }
     object.step = SealedObject::Step::kUploading;
-    object.id = {incarnation, ObjectNumber(next_object_number_++)};
-    object.epoch = epoch;
     object.started = now;
-    ++uploads_;
-    metrics_.uploads.set(static_cast<double>(uploads_));
-    Upload upload{.serial = object.serial, .object = object.id, .epoch = epoch, .runs = {}};
-    upload.runs.reserve(object.runs.size());
-    for (auto& run : object.runs) {
-      upload.runs.push_back(run->data);
-      metrics_.buffer.observe(now - run->batches.front().arrived);
-    }
-    return upload;
+    upload_starts_.insert(now);
+    metrics_.uploads.set(static_cast<double>(uploads()));
+    for (auto& run : object.runs) metrics_.buffer.observe(now - run->batches.front().arrived);
+    return name_upload(object, incarnation, epoch);
   }
+  return std::nullopt;
+}
+
+void IngestBuffer::upload_ended(const SealedObject& object) {
+  upload_starts_.erase(upload_starts_.find(object.started));
+  metrics_.uploads.set(static_cast<double>(uploads()));
+  release(object.release_after_upload);
+}
+
+Upload IngestBuffer::name_upload(SealedObject& object, Incarnation incarnation, FenceEpoch epoch) {
+  if (incarnation != incarnation_) {
+    incarnation_ = incarnation;
+    next_object_number_ = 1;
+  }
+  object.id = {incarnation, ObjectNumber(next_object_number_++)};
+  object.epoch = epoch;
+  Upload upload{.serial = object.serial, .object = object.id, .epoch = epoch, .runs = {}};
+  upload.runs.reserve(object.runs.size());
+  for (auto& run : object.runs) upload.runs.push_back(run->data);
+  return upload;
+}
+
+std::optional<Upload> IngestBuffer::renew_upload(uint64_t serial, Incarnation incarnation, FenceEpoch epoch,
+                                                 MonotonicTime now) {
+  if (is_stopped_) return std::nullopt;
+  SealedObject& object = *objects_.at(serial);
+  CHECK(object.step == SealedObject::Step::kUploading);
+  metrics_.renewed_uploads.add();
+  std::erase_if(object.runs, [](const auto& run) { return run->step == PendingRun::Step::kSettled; });
+  if (!object.runs.empty()) return name_upload(object, incarnation, epoch);
+  upload_ended(object);
+  objects_.erase(serial);
+  advance(now);
   return std::nullopt;
 }
 
@@ -107,10 +129,11 @@ void IngestBuffer::upload_succeeded(uint64_t serial, BuiltObject built, Monotoni
   object.bytes = built.bytes;
   object.crc = built.crc;
   object.run_count = static_cast<uint32_t>(built.runs.size());
-  --uploads_;
-  release(object.release_after_upload);
-  metrics_.uploads.set(static_cast<double>(uploads_));
-  metrics_.put.observe(now - object.started);
+  upload_ended(object);
+  // A stall counts for little more than the usual, or the next would not be noticed.
+  Duration took = now - object.started;
+  usual_put_ += (std::min(took, 2 * usual_put_ + 1ms) - usual_put_) / 8;
+  metrics_.put.observe(took);
   metrics_.objects.add();
   metrics_.object_bytes.add(built.bytes);
   for (size_t i = 0; i < object.runs.size(); ++i) {
@@ -130,9 +153,7 @@ void IngestBuffer::upload_failed(uint64_t serial, AppendVerdict verdict, Monoton
   SealedObject& object = *objects_.at(serial);
   CHECK(object.step == SealedObject::Step::kUploading);
   object.step = SealedObject::Step::kUploaded;  // ended, as far as memory goes
-  --uploads_;
-  release(object.release_after_upload);
-  metrics_.uploads.set(static_cast<double>(uploads_));
+  upload_ended(object);
   metrics_.failed_uploads.add();
   std::vector<PendingRun*> again;
   std::vector<PendingRun*> failed;

@@ -267,6 +267,48 @@ TEST_F(IngestBufferTest, later_batches_of_a_chain_wait_while_a_fenced_object_is_
   EXPECT_EQ(verdict(second), AppendVerdict::kAccepted);
 }
 
+TEST_F(IngestBufferTest, an_upload_of_unknown_outcome_goes_on_as_another_object) {
+  make();
+  size_t request = submit({{kP0, -1, -1}, {kP1, -1, -1}});
+  Upload first = start_upload(1);
+  std::optional<Upload> second = buffer_->renew_upload(first.serial, Incarnation(5), FenceEpoch(2), now_);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->object, (metadata::ObjectId{Incarnation(5), ObjectNumber(2)}));
+  EXPECT_EQ(second->epoch, FenceEpoch(2));
+  EXPECT_THAT(second->runs, SizeIs(2));
+  EXPECT_EQ(buffer_->uploads(), 1u);
+  succeed(*second);
+  auto proposed = proposals();
+  EXPECT_EQ(commit_in(proposed.at(0)).object, second->object);
+  EXPECT_EQ(commit_in(proposed[0]).epoch, FenceEpoch(2));
+  buffer_->proposal_ended(proposed[0].serial, accept(proposed[0]), now_);
+  EXPECT_EQ(verdict(request, 0), AppendVerdict::kAccepted);
+  EXPECT_EQ(verdict(request, 1), AppendVerdict::kAccepted);
+  EXPECT_TRUE(buffer_->is_empty());
+}
+
+TEST_F(IngestBufferTest, a_renewed_upload_leaves_out_what_has_failed_and_ends_if_that_is_all) {
+  make();
+  submit({{kP0, -1, -1}, {kP1, -1, -1}}, 1);
+  Upload doomed = start_upload();
+  submit({{kP0, -1, -1}}, 1);
+  size_t bystander = submit({{kP0, -1, -1}}, 2);
+  Upload mixed = start_upload();
+  submit({{kP1, -1, -1}}, 1);
+  Upload later = start_upload();
+  buffer_->upload_failed(doomed.serial, AppendVerdict::kStoreFailed, now_);
+  EXPECT_FALSE(buffer_->renew_upload(later.serial, Incarnation(5), FenceEpoch(1), now_));
+  EXPECT_EQ(buffer_->uploads(), 1u);
+  std::optional<Upload> renewed = buffer_->renew_upload(mixed.serial, Incarnation(5), FenceEpoch(1), now_);
+  ASSERT_TRUE(renewed);
+  EXPECT_THAT(renewed->runs, SizeIs(1));
+  succeed(*renewed);
+  accept_all();
+  EXPECT_EQ(verdict(bystander), AppendVerdict::kAccepted);
+  EXPECT_TRUE(buffer_->is_empty());
+  EXPECT_EQ(buffer_->memory_bytes(), 0u);
+}
+
 TEST_F(IngestBufferTest, uploads_run_in_parallel_up_to_their_limit) {
   make({.seal = {.bytes_max = 100, .uploads_max = 2}});
   for (uint64_t i = 0; i < 3; ++i) submit({{kP0, -1, -1, 0, 100}}, i);

@@ -18,6 +18,9 @@ IngestMetrics::IngestMetrics(MetricRegistry& registry)
       commit(stage(registry, "commit")),
       objects(registry.counter("varve_wal_objects_total", "WAL objects uploaded")),
       object_bytes(registry.counter("varve_wal_object_bytes_total", "Bytes of WAL objects uploaded")),
+      renewed_uploads(registry.counter(
+          "varve_wal_uploads_renewed_total",
+          "PUTs of WAL objects tried again under a new key, as nobody knows what the first came to")),
       failed_uploads(
           registry.counter("varve_wal_uploads_failed_total", "Uploads of WAL objects that failed for good")),
       fenced_objects(registry.counter("varve_wal_objects_fenced_total",

@@ -18,6 +18,7 @@ struct IngestMetrics {
 
   Counter& objects;
   Counter& object_bytes;
+  Counter& renewed_uploads;
   Counter& failed_uploads;
   Counter& fenced_objects;
   Counter& held_batches;

@@ -27,6 +27,13 @@ struct SealInput {
   MonotonicTime early_oldest = MonotonicTime::never();  // and of one that none waits for
 };
 
+// Under way, or waiting for a slot.
+struct UploadCounts {
+  size_t all = 0;
+  // Of them, those that take unusually long: they hold up nobody but their own batches.
+  size_t stalled = 0;
+};
+
 // A value; belongs to the buffer, lives on the core.
 class SealPolicy {
  public:
@@ -35,9 +42,8 @@ class SealPolicy {
   bool is_full(const SealInput& input) const {
     return input.bytes >= config_.bytes_max || input.batches >= config_.batches_max;
   }
-  // When to seal if nothing else arrives; never() if that needs an arrival or the end of an upload. `uploads` are
-  // under way or wait for a slot.
-  MonotonicTime seal_at(const SealInput& input, size_t uploads, MonotonicTime now) const;
+  // When to seal if nothing else arrives; never() if that needs an arrival or the end of an upload.
+  MonotonicTime seal_at(const SealInput& input, UploadCounts uploads, MonotonicTime now) const;
   // To be told of each seal, before the buffer is emptied.
   void sealed(const SealInput& input, MonotonicTime now);
 

@@ -21,46 +21,56 @@ SealPolicy busy_policy() {
 }
 
 TEST(SealPolicy, seals_nothing_when_nothing_waits) {
-  EXPECT_EQ(SealPolicy({}).seal_at({}, 0, kStart), MonotonicTime::never());
+  EXPECT_EQ(SealPolicy({}).seal_at({}, {0}, kStart), MonotonicTime::never());
 }
 
 TEST(SealPolicy, seals_soon_on_an_idle_broker) {
-  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), 0, kStart), kStart + 5ms);
+  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), {0}, kStart), kStart + 5ms);
 }
 
 TEST(SealPolicy, seals_at_the_interval_when_an_upload_is_under_way) {
-  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), 1, kStart), kStart + 250ms);
+  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), {1}, kStart), kStart + 250ms);
+}
+
+TEST(SealPolicy, an_upload_that_stalls_does_not_make_the_broker_busy) {
+  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), {.all = 1, .stalled = 1}, kStart), kStart + 5ms);
+  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), {.all = 2, .stalled = 1}, kStart), kStart + 250ms);
+  EXPECT_EQ(SealPolicy({}).seal_at(input_of(kMiB, kStart), {.all = 5, .stalled = 1}, kStart + 20ms),
+            kStart + 20ms);
+  EXPECT_EQ(SealPolicy({}).seal_at(input_of(100, kStart), {.all = 16, .stalled = 16}, kStart),
+            MonotonicTime::never())
+      << "it takes a slot even so";
 }
 
 TEST(SealPolicy, seals_a_full_buffer_at_once_even_if_every_slot_is_busy) {
-  EXPECT_EQ(busy_policy().seal_at(input_of(4 * kMiB, kStart), 16, kStart), kStart);
+  EXPECT_EQ(busy_policy().seal_at(input_of(4 * kMiB, kStart), {16}, kStart), kStart);
   SealInput many = input_of(1, kStart);
   many.batches = 65'536;
-  EXPECT_EQ(busy_policy().seal_at(many, 16, kStart), kStart);
+  EXPECT_EQ(busy_policy().seal_at(many, {16}, kStart), kStart);
 }
 
 TEST(SealPolicy, waits_for_a_slot_unless_full) {
-  EXPECT_EQ(busy_policy().seal_at(input_of(3 * kMiB, kStart), 16, kStart + 10s), MonotonicTime::never());
+  EXPECT_EQ(busy_policy().seal_at(input_of(3 * kMiB, kStart), {16}, kStart + 10s), MonotonicTime::never());
 }
 
 TEST(SealPolicy, seals_early_when_much_waits_and_few_uploads_are_under_way) {
   SealPolicy policy({});
-  EXPECT_EQ(policy.seal_at(input_of(kMiB, kStart), 4, kStart + 20ms), kStart + 20ms);
-  EXPECT_EQ(policy.seal_at(input_of(kMiB - 1, kStart), 4, kStart + 20ms), kStart + 250ms);
-  EXPECT_EQ(policy.seal_at(input_of(kMiB, kStart), 5, kStart + 20ms), kStart + 250ms);
+  EXPECT_EQ(policy.seal_at(input_of(kMiB, kStart), {4}, kStart + 20ms), kStart + 20ms);
+  EXPECT_EQ(policy.seal_at(input_of(kMiB - 1, kStart), {4}, kStart + 20ms), kStart + 250ms);
+  EXPECT_EQ(policy.seal_at(input_of(kMiB, kStart), {5}, kStart + 20ms), kStart + 250ms);
 }
 
 TEST(SealPolicy, early_seals_wait_for_a_credit_but_never_longer_than_the_interval) {
   SealPolicy policy = busy_policy();
-  EXPECT_EQ(policy.seal_at(input_of(100, kStart + 100ms), 0, kStart + 100ms), kStart + 250ms);
+  EXPECT_EQ(policy.seal_at(input_of(100, kStart + 100ms), {0}, kStart + 100ms), kStart + 250ms);
 }
 
 TEST(SealPolicy, early_acknowledged_batches_have_their_own_interval_and_size) {
   SealPolicy policy({.early_bytes_max = 1000});
   SealInput input{.batches = 1, .bytes = 10, .early_bytes = 10, .early_oldest = kStart};
-  EXPECT_EQ(policy.seal_at(input, 0, kStart), kStart + 500ms);
+  EXPECT_EQ(policy.seal_at(input, {0}, kStart), kStart + 500ms);
   input.early_bytes = 1000;
-  EXPECT_EQ(policy.seal_at(input, 0, kStart + 1ms), kStart + 1ms);
+  EXPECT_EQ(policy.seal_at(input, {0}, kStart + 1ms), kStart + 1ms);
 }
 
 // Any pattern of small writes, any upload time: at most one seal an interval and the credits saved up; and nobody
@@ -76,7 +86,7 @@ TEST(SealPolicy, seals_at_most_once_an_interval_on_average_and_nobody_waits_long
     SealInput input;
     size_t seals = 0;
     while (now < kStart + 60s) {
-      MonotonicTime seal = policy.seal_at(input, uploads.size(), now);
+      MonotonicTime seal = policy.seal_at(input, {uploads.size()}, now);
       auto end = std::min_element(uploads.begin(), uploads.end());
       MonotonicTime upload_end = end == uploads.end() ? MonotonicTime::never() : *end;
       now = std::min({seal, upload_end, next_arrival});
