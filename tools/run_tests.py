@@ -35,8 +35,10 @@ COUNTS = {
 MODES = ("quick", "normal", "long")
 # Tests labelled slow are for the modes above quick, those labelled long for --long only.
 EXCLUDED_LABELS = {"quick": "^(slow|long)$", "normal": "^long$", "long": ""}
-# ThreadSanitizer is for the code where threads meet; the rest runs on one executor and the simulator covers it.
-TSAN_TARGETS = re.compile(r"^(runtime|ingest|fetch|server|[a-z_]+_(ingest|fetch|server|asio|tls|http))\w*_test$")
+# ThreadSanitizer is for the code where threads meet, above all a whole broker used from many threads (app_varve_test);
+# the rest runs on one executor and the simulator covers it.
+TSAN_TARGETS = re.compile(r"^(runtime|runtime_asio|runtime_http|object_store_fs|metadata_log_sqlite|storage_ingest|"
+                          r"storage_fetch|broker_server|app_varve)_test$")
 
 
 @dataclass
