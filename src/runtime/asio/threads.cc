@@ -17,8 +17,10 @@ void lower_this_threads_priority() {
   constexpr int kWhoProcess = 1;
   constexpr int kBestEffortLowest = (2 << 13) | 7;
   syscall(SYS_ioprio_set, kWhoProcess, 0, kBestEffortLowest);
-  // On Linux the nice value belongs to the thread.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+  // On Linux the nice value belongs to the thread. Below the others, whatever the process was started with.
+  constexpr int kBelow = 10;
+  auto thread = static_cast<id_t>(syscall(SYS_gettid));
+  setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kBelow);
 }
 
 }  // namespace varve::runtime
