@@ -30,7 +30,7 @@
 namespace varve::apps {
 namespace {
 
-// Where a PUT costs a disk sync only (DESIGN 6).
+// Where a PUT costs a disk sync only.
 constexpr Duration kFolderCommitInterval = 5ms;
 constexpr Duration kFolderFenceInterval = 60s;
 

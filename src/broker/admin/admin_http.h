@@ -17,7 +17,7 @@ namespace varve::broker {
 class Readiness {
  public:
   enum class Phase : uint8_t { kStarting, kServing, kStopping };
-  // A serving broker is ready until it has not heard of the metadata log for so long (DESIGN: invariant 5).
+  // A serving broker is ready until it has not heard of the metadata log for so long (invariant 5).
   static constexpr Duration kProgressMax = 30s;
 
   void set(Phase phase) { phase_ = phase; }

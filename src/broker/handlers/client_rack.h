@@ -1,5 +1,5 @@
 // Where a client is, by what its client id says: Kafka's Metadata request has no rack, so clients of diskless
-// systems put it there (KIP-1163, DESIGN 7).
+// systems put it there (KIP-1163).
 #pragma once
 
 #include <set>

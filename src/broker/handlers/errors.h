@@ -1,4 +1,4 @@
-// The one place where causes of the lower layers become Kafka's error codes (DESIGN 3). Chosen by what clients do
+// The one place where causes of the lower layers become Kafka's error codes. Chosen by what clients do
 // with a code: retriable where trying again can help, and never a code that says "not stored" of what may be.
 #pragma once
 

@@ -15,7 +15,7 @@
 
 namespace varve::broker {
 
-// Names a connection for as long as its server lives; never used again. Part of a chain (DESIGN: invariant 9).
+// Names a connection for as long as its server lives; never used again. Part of a chain (invariant 9).
 using ConnectionId = Strong<uint64_t, struct ConnectionIdTag>;
 
 // Who asks. Until listeners authenticate, everybody is ANONYMOUS, as in Kafka.

@@ -1,4 +1,4 @@
-// Reading the cluster's image, with a sync before anything is called absent (DESIGN: invariant 5).
+// Reading the cluster's image, with a sync before anything is called absent (invariant 5).
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ const metadata::Endpoint* endpoint_of(const metadata::ImageBroker& broker, std::
 // Kafka's "controller" is any live broker here; the same one for all who ask: the lowest id.
 BrokerId controller_of(const metadata::MetadataImage& image);
 
-// The leader epoch of every partition (DESIGN 12.11).
+// The leader epoch of every partition: it rises when the log is restored from the bucket.
 inline int32_t leader_epoch(const metadata::MetadataImage& image) {
   return static_cast<int32_t>(image.generation.value());
 }

@@ -14,7 +14,7 @@
 namespace varve::broker {
 
 // Why no topic can have this name, as a sentence; nullopt if it can. Kafka's rules, and names that would be taken
-// for something else in the object store (DESIGN 6).
+// for something else in the object store.
 std::optional<std::string> topic_name_problem(std::string_view name);
 
 // Names that differ only in '.' and '_' would share Kafka's metrics, so it refuses such a pair.

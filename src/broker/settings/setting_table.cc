@@ -210,8 +210,8 @@ void add_operation(std::vector<SettingRow>& rows) {
                   "`prod` warns at start about settings that were left at values for trying out.", ignore});
 }
 
-// Known names whose work is not built: a start that left them unheeded would lie to the operator (DESIGN:
-// invariant 12). Values that ask for nothing are taken.
+// Known names whose work is not built: a start that left them unheeded would lie to the operator
+// (invariant 12). Values that ask for nothing are taken.
 void add_later(std::vector<SettingRow>& rows) {
   const std::vector<std::string_view> kFalse = {"false", "0", "no", "off"};
   auto add = [&rows](std::string_view env, std::vector<std::string_view> neutral, std::string_view what,

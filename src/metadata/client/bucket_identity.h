@@ -1,4 +1,4 @@
-// `_log/identity`: which metadata log a namespace of the bucket belongs to (DESIGN 12.1, docs/formats/keys.md).
+// `_log/identity`: which metadata log a namespace of the bucket belongs to (docs/formats/keys.md).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// ClientCore: what MetadataClient keeps on the core executor. Plain functions; the loops in metadata_client.cc
+// ClientCore: what MetadataClient keeps on the core executor. Plain functions; the loops of client_loops.h
 // feed it with entries and answers and do what it asks.
 #pragma once
 

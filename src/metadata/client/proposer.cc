@@ -9,7 +9,7 @@ namespace {
 // Room for the header and checksum beside the commands.
 constexpr size_t kEntryOverheadBytes = 128;
 
-// Commands that free room in the log or the store go on when it is full (DESIGN 12.13).
+// Commands that free room in the log or the store go on when it is full.
 bool frees_room(const Command& command) {
   return std::holds_alternative<FenceBroker>(command) || std::holds_alternative<SetLogStart>(command) ||
          std::holds_alternative<DeleteTopic>(command) || std::holds_alternative<AdvanceGcFence>(command) ||

@@ -1,5 +1,5 @@
 // What a partition remembers of producers with an id: the last batches of each, for the checks of idempotence
-// (DESIGN 6; KIP-98).
+// (KIP-98).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Idempotence: what apply answers to batches with a producer id (DESIGN 6, KIP-98).
+// Idempotence: what apply answers to batches with a producer id (KIP-98).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@ struct TopicRecord {
   std::string name;
   uint32_t life = 1;
   // Producer ids below were handed out before the topic was made: a producer that is unknown to the topic may
-  // have written to an earlier one of the name, and starts anywhere (DESIGN 6).
+  // have written to an earlier one of the name, and starts anywhere.
   int64_t producer_ids_before = 0;
   const TopicView* view = nullptr;  // null: deleted
 

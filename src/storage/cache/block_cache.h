@@ -1,5 +1,5 @@
 // BlockCache: bytes of immutable objects in memory. Written objects enter after their PUT, read ones after their
-// GET; a reader on the broker that wrote pays no GET, and readers of the same bytes share one (DESIGN 7, 12.6).
+// GET; a reader on the broker that wrote pays no GET, and readers of the same bytes share one.
 #pragma once
 
 #include <cstddef>

@@ -53,7 +53,7 @@ class RunWalker {
   explicit RunWalker(const metadata::StoredRun& run)
       : run_(run), position_(run.position), offset_(run.base_offset) {}
 
-  // The next batch's head; its bytes need not all be here, nor be checked. skip() or, after check(), take it.
+  // The next batch's head; its bytes need not all be here, nor be checked. Go on with pass().
   Step next(const ObjectBytes& bytes, FoundBatch& found);
   // Goes past the batch that next() has found.
   void pass(const FoundBatch& batch);
@@ -75,7 +75,7 @@ class RunWalker {
   std::vector<Slice> scratch_;
 };
 
-// Life: one partition of one fetch; runs are added in their order, until one ends with other than kEnd. A value.
+// Life: one partition of one fetch; runs are added in their order, until one ends with other than kRunDone. A value.
 class BatchAssembler {
  public:
   enum class End : uint8_t {

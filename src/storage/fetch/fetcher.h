@@ -1,5 +1,5 @@
 // Fetcher: the read path. A plan from cluster state, taken on the core at one log position; then I/O on the
-// caller's executor, through the block cache, all partitions in parallel (DESIGN 7).
+// caller's executor, through the block cache, all partitions in parallel.
 #pragma once
 
 #include <memory>

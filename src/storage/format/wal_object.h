@@ -1,6 +1,6 @@
 // The WAL object: one immutable upload with record batches of many partitions, grouped by partition, and a
 // directory that says what lies where. Bytes: docs/formats/wal_object.md. No offsets are inside; the metadata log
-// gives them (DESIGN 6). Building copies small batches only; reading is total on any input.
+// gives them. Building copies small batches only; reading is total on any input.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr uint8_t kWalProducersRun = 0x04;
 inline constexpr uint8_t kWalKnownRunFlags = kWalTransactionalRun | kWalLogAppendTimeRun | kWalProducersRun;
 inline constexpr size_t kWalRunBytesMin = 8;
 inline constexpr size_t kWalProducerBytesMin = 5;
-// Batches of at least this size are referenced by the object's slices, smaller ones copied (DESIGN 12.6).
+// Batches of at least this size are referenced by the object's slices, smaller ones copied.
 inline constexpr size_t kReferencedBatchBytesMin = 8 * 1024;
 
 struct WalHeader {

@@ -38,7 +38,7 @@ std::string_view append_verdict_name(AppendVerdict verdict);
 // One record batch (magic 2) that was validated: CRC, sizes, record count, timestamps.
 struct AppendBatch {
   PartitionHandle partition;
-  Uuid topic;  // with `index` the partition's name in the object's footer, for a rebuild from objects
+  Uuid topic;  // with `index` the partition's name in the object's directory, for a rebuild from objects
   PartitionIndex index;
   Slice bytes;  // the whole batch, header included, contiguous; its base offset and epoch do not matter
   uint32_t records = 0;        // last offset delta + 1

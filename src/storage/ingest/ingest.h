@@ -1,5 +1,5 @@
 // Ingest: the write path. Batches of all partitions share one buffer; sealed, they are one WAL object; after its
-// PUT its runs are committed in the metadata log; own apply gives the offsets (DESIGN 6).
+// PUT its runs are committed in the metadata log; own apply gives the offsets.
 #pragma once
 
 #include <memory>

@@ -50,8 +50,8 @@ struct CommitProposal {
   std::vector<metadata::Command> commands;
 };
 
-// Owned by Ingest; lives on the core. After any call, ask for due(), and then for uploads and proposals, until
-// there are none.
+// Owned by Ingest; lives on the core. After any call, take uploads and proposals until there are none, then ask for
+// next_due().
 class IngestBuffer {
  public:
   using Reply = std::move_only_function<void(AppendResults)>;

@@ -1,4 +1,4 @@
-// When the ingest buffer becomes an object (DESIGN 6). Sealing early costs a credit, of which one comes an
+// When the ingest buffer becomes an object. Sealing early costs a credit, of which one comes an
 // interval, so that small writes cost at most one PUT an interval on average, however they come.
 #pragma once
 
