@@ -73,8 +73,8 @@ TEST(SealPolicy, early_acknowledged_batches_have_their_own_interval_and_size) {
   EXPECT_EQ(policy.seal_at(input, {0}, kStart + 1ms), kStart + 1ms);
 }
 
-// Any pattern of small writes, any upload time: at most one seal an interval and the credits saved up; and nobody
-// waits longer than the interval.
+// Any pattern of small writes, any upload time, whichever of them count as stalled: at most one seal an interval and
+// the credits saved up; and nobody waits longer than the interval.
 TEST(SealPolicy, seals_at_most_once_an_interval_on_average_and_nobody_waits_longer) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
@@ -86,7 +86,8 @@ TEST(SealPolicy, seals_at_most_once_an_interval_on_average_and_nobody_waits_long
     SealInput input;
     size_t seals = 0;
     while (now < kStart + 60s) {
-      MonotonicTime seal = policy.seal_at(input, {uploads.size()}, now);
+      UploadCounts counts{.all = uploads.size(), .stalled = random.below(uploads.size() + 1)};
+      MonotonicTime seal = policy.seal_at(input, counts, now);
       auto end = std::min_element(uploads.begin(), uploads.end());
       MonotonicTime upload_end = end == uploads.end() ? MonotonicTime::never() : *end;
       now = std::min({seal, upload_end, next_arrival});
