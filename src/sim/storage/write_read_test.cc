@@ -65,6 +65,23 @@ TEST_F(WriteReadTest, the_broker_that_wrote_reads_without_a_get_and_another_with
   EXPECT_EQ(sim_->broker(1).counter("varve_cache_misses_total"), 1u);
 }
 
+TEST_F(WriteReadTest, who_reads_on_is_read_ahead_for_but_not_beyond_a_share_of_the_cache) {
+  for (size_t cache_bytes : {size_t{256} * kMiB, size_t{64} * kKiB}) {
+    make(2, {.limits = {.cache_bytes_max = cache_bytes}});
+    for (int i = 0; i < 30; ++i) sim_->produce({plain(0, {.value_bytes = 400})});
+    StorageBroker& other = sim_->broker(1);
+    sim_->sync(other);
+    for (int64_t offset : {0, 1}) {
+      FetchRequest request{.partitions = {{partitions_[0], Offset(offset), 1}}};
+      EXPECT_THAT(batches_of(sim_->fetch_all(request, 1).at(0)), SizeIs(1));
+    }
+    sim_->pass(10s);
+    uint64_t gets = other.counter("varve_cache_misses_total");
+    if (cache_bytes > kMiB) EXPECT_EQ(gets, 30u);
+    if (cache_bytes < kMiB) EXPECT_THAT(gets, testing::AllOf(testing::Ge(3u), testing::Le(6u)));
+  }
+}
+
 TEST_F(WriteReadTest, large_batches_come_back_as_they_were) {
   make(2);
   storage::TestBatch large{.timestamps = {1, 2, 3}, .value_bytes = 900'000};

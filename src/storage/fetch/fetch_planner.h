@@ -45,7 +45,7 @@ struct PlanOptions {
   bool end_is_final = false;  // after a sync: beyond the end is out of range
   // Null: no reading ahead. Else those who go on get runs of about that many bytes more.
   const SequentialReaders* readers = nullptr;
-  size_t read_ahead_bytes = 4 * kMiB;
+  size_t read_ahead_bytes = 0;
 };
 
 ObjectRef object_ref(const metadata::State& state, const Uuid& log_id, const metadata::StoredRun& run);

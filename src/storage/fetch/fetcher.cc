@@ -14,6 +14,9 @@ namespace {
 
 // Runs up to this size are read whole, so that those who come for the rest find it.
 constexpr size_t kWholeRunBytes = kMiB;
+// For one reader; of a small cache no more than its share, or those who read ahead drive out what others came for.
+constexpr size_t kReadAheadBytesMax = 4 * kMiB;
+constexpr size_t kReadersAhead = 64;
 
 // How much of the run, from its start, a fetch from `from` that wants `wanted` bytes will need; a guess.
 uint64_t bytes_to_read(const metadata::StoredRun& run, Offset from, size_t wanted) {
@@ -97,10 +100,12 @@ struct Fetcher::Impl {
 };
 
 Fetcher::Impl::Planned Fetcher::Impl::plan(const FetchRequest& request, bool end_is_final, bool may_wait) {
-  PlanOptions options{.log_id = client.identity().id,
-                      .has_progress = client.has_progress(),
-                      .end_is_final = end_is_final || bugs.absence_without_sync,
-                      .readers = &readers};
+  PlanOptions options{
+      .log_id = client.identity().id,
+      .has_progress = client.has_progress(),
+      .end_is_final = end_is_final || bugs.absence_without_sync,
+      .readers = &readers,
+      .read_ahead_bytes = std::min(kReadAheadBytesMax, limits.cache_bytes_max / kReadersAhead)};
   Planned planned{.fetch = plan_fetch(client.state(), request, options), .ticket = {}};
   const PlannedFetch& fetch = planned.fetch;
   bool is_enough = fetch.has_error || fetch.bytes_estimate >= request.bytes_min || request.partitions.empty();
