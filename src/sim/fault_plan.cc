@@ -72,6 +72,7 @@ FaultPlan FaultPlan::draw(Random& random) {
                   .partition = swarm.mean_time(5s, 60s),
                   .service_partition = swarm.mean_time(10s, 90s),
                   .service_down = swarm.mean_time(30s, 120s),
+                  .service_full = swarm.mean_time(20s, 120s),
                   .cut_connection = swarm.mean_time(1s, 30s),
                   .clock_jump = swarm.mean_time(10s, 60s)};
   return plan;

@@ -20,6 +20,7 @@ struct NemesisPlan {
   Duration partition{0};          // a pair of nodes from each other
   Duration service_partition{0};  // a node from a service
   Duration service_down{0};
+  Duration service_full{0};
   Duration cut_connection{0};
   Duration clock_jump{0};
 };

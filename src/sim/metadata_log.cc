@@ -82,12 +82,13 @@ class SimMetadataLog::Client final : public metadata::MetadataLog {
     co_return co_await ask<std::vector<Nonce>>("log.sessions", Kind::kRead, std::move(effect));
   }
 
-  Task<LogResult<LogPosition>> append(EntryKey key, LogPosition, Slice entry, metadata::EntryRoom) override {
+  Task<LogResult<LogPosition>> append(EntryKey key, LogPosition, Slice entry,
+                                      metadata::EntryRoom room) override {
     CHECK(hold_->identity, "append before open");
     if (entry.size() > metadata::kMaxEntryBytes) co_return fail(LogErrc::kTooLarge, "entry above 512 KiB");
     // Copied, for it may arrive when the caller's bytes are long gone.
-    auto effect = [&log = log_, hold = hold_, key, bytes = Slice::copy_of(entry.view())] {
-      return log.apply_append(*hold, key, bytes);
+    auto effect = [&log = log_, hold = hold_, key, bytes = Slice::copy_of(entry.view()), room] {
+      return log.apply_append(*hold, key, bytes, room);
     };
     co_return co_await ask<LogPosition>("log.append", Kind::kAppend, std::move(effect));
   }
@@ -238,7 +239,8 @@ LogResult<std::vector<Nonce>> SimMetadataLog::apply_sessions(Hold& hold) {
   return sessions();
 }
 
-LogResult<LogPosition> SimMetadataLog::apply_append(Hold& hold, const EntryKey& key, const Slice& entry) {
+LogResult<LogPosition> SimMetadataLog::apply_append(Hold& hold, const EntryKey& key, const Slice& entry,
+                                                    metadata::EntryRoom room) {
   if (!sees_no_step_back(hold)) return stepped_back();
   if (hold.identity != identity_) return fail(LogErrc::kWrongLog, "another generation of the log");
   if (auto found = keys_.find(key); found != keys_.end()) {
@@ -251,7 +253,7 @@ LogResult<LogPosition> SimMetadataLog::apply_append(Hold& hold, const EntryKey& 
     world_.trace("log: {} appends {}/{}, but its session is gone", host, key.nonce, key.sequence);
     return fail(LogErrc::kSessionGone, "the session has ended");
   }
-  if (is_full_) {
+  if (is_full_ && room == metadata::EntryRoom::kNormal) {
     world_.happened("log.append.full");
     return fail(LogErrc::kFull, "quota used up");
   }

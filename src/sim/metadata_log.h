@@ -54,8 +54,8 @@ class SimMetadataLog : public Service {
   std::unique_ptr<metadata::MetadataLog> client(Process& process);
 
   void set_faults(const LogFaults& faults) { faults_ = faults; }
-  // Every append is refused with kFull: the host's quota is used up.
-  void set_full(bool is_full) { is_full_ = is_full; }
+  // Appends are refused with kFull, but for entries that may use the reserve: the host's quota is used up.
+  void set_full(bool is_full) override { is_full_ = is_full; }
 
   // For checkers: everything ever committed and not rolled back, in order.
   const std::vector<Record>& records() const { return records_; }
@@ -91,7 +91,8 @@ class SimMetadataLog : public Service {
   metadata::LogResult<metadata::LogIdentity> apply_open(Hold& hold, Uuid new_id);
   metadata::LogResult<void> apply_begin(const std::shared_ptr<Hold>& hold, Nonce nonce,
                                         MonotonicTime asked_at);
-  Position apply_append(Hold& hold, const metadata::EntryKey& key, const Slice& entry);
+  Position apply_append(Hold& hold, const metadata::EntryKey& key, const Slice& entry,
+                        metadata::EntryRoom room);
   metadata::LogResult<metadata::LogPage> apply_read(LogPosition after, size_t max_bytes);
   metadata::LogResult<std::vector<Nonce>> apply_sessions(Hold& hold);
   metadata::LogResult<void> apply_trim(Hold& hold, LogPosition up_to);

@@ -23,6 +23,7 @@ void Nemesis::start() {
   schedule(plan_.partition, &Nemesis::act_partition);
   schedule(plan_.service_partition, &Nemesis::act_service_partition);
   schedule(plan_.service_down, &Nemesis::act_service_down);
+  schedule(plan_.service_full, &Nemesis::act_service_full);
   schedule(plan_.cut_connection, &Nemesis::act_cut_connection);
   schedule(plan_.clock_jump, &Nemesis::act_clock_jump);
 }
@@ -32,6 +33,7 @@ void Nemesis::stop() {
   network_.heal();
   for (Service* service : services_) {
     service->set_down(false);
+    service->set_full(false);
     for (NemesisVictim& victim : victims_) service->set_reachable(victim.node->host(), true);
   }
   for (NemesisVictim& victim : victims_) {
@@ -131,6 +133,14 @@ void Nemesis::act_service_down() {
   world_.happened("nemesis.service_down");
   service->set_down(true);
   after(10ms, 20s, [service] { service->set_down(false); });
+}
+
+void Nemesis::act_service_full() {
+  if (services_.empty()) return;
+  Service* service = services_[world_.random().below(services_.size())];
+  world_.happened("nemesis.service_full");
+  service->set_full(true);
+  after(10ms, 20s, [service] { service->set_full(false); });
 }
 
 void Nemesis::act_clock_jump() {

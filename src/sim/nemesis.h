@@ -42,6 +42,7 @@ class Nemesis {
   void act_partition();
   void act_service_partition();
   void act_service_down();
+  void act_service_full();
   void act_cut_connection() { network_.cut_one(); }
   void act_clock_jump();
 

@@ -63,6 +63,7 @@ class SimObjectStore : public Service {
   void set_faults(const StoreFaults& faults) { faults_ = faults; }
   // Puts that would hold more than this are refused with kNoSpace.
   void set_capacity(uint64_t bytes) { capacity_bytes_ = bytes; }
+  void set_full(bool is_full) override { capacity_bytes_ = is_full ? bytes_held_ : UINT64_MAX; }
   void set_observer(std::function<void(const StoreEvent&)> observer) { observer_ = std::move(observer); }
 
   // For checkers and for the foreign process: at once, without faults.

@@ -54,6 +54,8 @@ class Service {
       cut_off_.insert(host);
     }
   }
+  // Full: nothing more fits, until there is room again. How much of that a caller may notice is the service's to say.
+  virtual void set_full(bool is_full) = 0;
   // Down for everybody, or up again. What it holds stays.
   void set_down(bool is_down) { is_down_ = is_down; }
   bool can_reach(const std::string& host) const { return !is_down_ && !cut_off_.contains(host); }

@@ -15,6 +15,7 @@ struct BrokersPlan {
   uint64_t snapshot_after_bytes = 64 * kMiB;
   Duration snapshot_after_time = 60s;
   bool has_stray_writer = false;
+  bool rolls_back = false;   // in the end somebody puts an older copy of the log back
   Duration busy_time = 40s;  // while the workload begins new things, and faults happen
   size_t disturbances = 5;
   Duration foreign_gap = 3s;

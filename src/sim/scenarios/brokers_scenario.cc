@@ -5,6 +5,7 @@
 
 #include "sim/checkers/log_audit.h"
 #include "sim/checkers/state_samples.h"
+#include "sim/checkers/stillness.h"
 #include "sim/checkers/store_watch.h"
 #include "sim/scenarios/brokers_plan.h"
 #include "sim/scenarios/disturbances.h"
@@ -25,6 +26,8 @@ constexpr ServiceTimes kStoreTimes = {.slow_max = 4s, .timeout_max = 3s, .late_m
 constexpr ServiceTimes kLogTimes = {.slow_max = 3s, .timeout_max = 3s, .late_max = kLateMax};
 constexpr Duration kSampleInterval = 500ms;
 constexpr size_t kStrayEntries = 40;
+// Time enough for a broker to end and to start again several times.
+constexpr Duration kTimeToStart = 20s;
 
 std::string host_of(int32_t id) { return fmt::format("broker{}", id); }
 
@@ -51,15 +54,18 @@ class BrokersRun {
     stop_troubles();
     if (end == RunEnd::kDone) end = run_until([this] { return is_settled(); });
     // What nobody waits for (acks=0, early acknowledgements, late requests) still comes in.
-    if (end == RunEnd::kDone) end = run_for(kQuietTime);
+    if (end == RunEnd::kDone) end = wait_for_stillness();
     if (end == RunEnd::kDone) workload_.read_all();
     if (end == RunEnd::kDone) end = run_until([this] { return workload_.has_read_all(); });
     if (end == RunEnd::kDone) check_end();
     if (end == RunEnd::kDone && plan_.collects()) end = wait_for_collection();
     check_always();
-    Outcome outcome = make_outcome(world_, findings_, end);
-    if (outcome.verdict == Verdict::kStuck) outcome.message += describe();
+    std::string stuck;
+    if (end != RunEnd::kDone) stuck = describe();
     workload_.stop();
+    if (end == RunEnd::kDone && plan_.rolls_back && findings_.empty()) end = roll_back();
+    Outcome outcome = make_outcome(world_, findings_, end);
+    if (outcome.verdict == Verdict::kStuck) outcome.message += stuck;
     brokers_.clear();
     return outcome;
   }
@@ -121,15 +127,19 @@ class BrokersRun {
       return done() || !findings_.empty();
     });
   }
+  // Peaks count, so at each step (invariant 11).
+  void check_memory(const std::string& host, std::string_view what, double bytes, size_t bytes_max) {
+    findings_.require(bytes <= static_cast<double>(bytes_max), "{} holds {} bytes of {}, and {} are allowed",
+                      host, bytes, what, bytes_max);
+  }
   // Before each step.
   void look() {
     for (auto& broker : brokers_) {
-      double bytes = broker->ingest_memory_bytes();
-      findings_.require(bytes <= static_cast<double>(plan_.limits.ingest_memory_bytes_max),
-                        "{} holds {} bytes of batches, and {} are allowed", broker->host(), bytes,
-                        plan_.limits.ingest_memory_bytes_max);
+      check_memory(broker->host(), "batches", broker->ingest_memory_bytes(),
+                   plan_.limits.ingest_memory_bytes_max);
+      check_memory(broker->host(), "cached objects", broker->cache_bytes(), plan_.limits.cache_bytes_max);
     }
-    if (world_.now() < next_sample_) return;
+    if (world_.now() < next_sample_ || is_rolled_back_) return;
     next_sample_ = world_.now() + kSampleInterval;
     bool is_serving = false;
     for (auto& broker : brokers_) {
@@ -157,6 +167,14 @@ class BrokersRun {
            std::ranges::all_of(brokers_, [](const auto& broker) { return broker->is_serving(); });
   }
 
+  RunEnd wait_for_stillness() {
+    Stillness stillness(kQuietTime);
+    return run_until([&] {
+      audit_.catch_up();
+      return stillness.is_reached(audit_.state(), world_.now());
+    });
+  }
+
   void check_end() {
     workload_.check();
     for (const std::string& object : watch_.missing_objects()) {
@@ -181,6 +199,29 @@ class BrokersRun {
     for (const auto& [name, count] : audit_.state().refusal_counts()) {
       if (count > 0) world_.happened("apply." + name);
     }
+  }
+
+  // An older copy of the log under a newer snapshot: whoever runs ends, and nobody starts (DESIGN 5).
+  RunEnd roll_back() {
+    const auto& snapshots = audit_.state().snapshots();
+    if (snapshots.empty()) return RunEnd::kDone;
+    std::vector<LogPosition> older;
+    for (const SimMetadataLog::Record& record : log_.records()) {
+      if (record.position < snapshots.back().position) older.push_back(record.position);
+    }
+    is_rolled_back_ = true;
+    log_.roll_back(older[world_.random().below(older.size())]);
+    RunEnd end = run_until([this] {
+      return std::ranges::none_of(brokers_, [](const auto& broker) { return broker->is_serving(); });
+    });
+    if (end != RunEnd::kDone) findings_.add("a broker serves on an older copy of the log");
+    MonotonicTime until = world_.now() + kTimeToStart;
+    return run_until([this, until] {
+      for (auto& broker : brokers_) {
+        findings_.require(!broker->is_serving(), "{} started on an older copy of the log", broker->host());
+      }
+      return world_.now() >= until;
+    });
   }
 
   std::string describe() {
@@ -212,6 +253,7 @@ class BrokersRun {
   std::unique_ptr<ForeignProcess> foreigner_;
   std::unique_ptr<StrayWriter> stray_;
   bool has_foreigner_ = false;
+  bool is_rolled_back_ = false;
 };
 
 }  // namespace

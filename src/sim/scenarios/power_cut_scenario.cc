@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/checkers/stillness.h"
 #include "sim/workload/broker_machine.h"
 #include "sim/workload/workload.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr const char* kHost = "broker0";
 constexpr Duration kTimeToFinish = 5min;
+constexpr Duration kFaultsMax = 60s;
 constexpr Duration kQuietTime = 5s;
 constexpr Duration kDarkMax = 2s;
 constexpr Duration kLightMax = 10s;
@@ -58,13 +60,14 @@ class PowerCutRun {
     workload_.start();
     broker_.node().disk().set_faults(plan_.files);
     network_.set_faults(plan_.network);
+    // Where hardly anything comes through, the disk sees no operation at which to cut.
+    world_.after(kFaultsMax, [this] { stop_faults(); });
     arm();
     RunEnd end = run_until([this] { return cuts_ == kPowerCutsPerRun - 1; });
-    broker_.node().disk().set_faults({});
-    network_.set_faults({});
+    stop_faults();
     workload_.end();
     if (end == RunEnd::kDone) end = run_until([this] { return is_settled(); });
-    if (end == RunEnd::kDone) end = wait(kQuietTime);
+    if (end == RunEnd::kDone) end = wait_for_stillness();
     // Now that nothing is under way, all that was promised must be on the disk.
     if (end == RunEnd::kDone) cut();
     if (end == RunEnd::kDone) end = run_until([this] { return is_settled(); });
@@ -119,12 +122,20 @@ class PowerCutRun {
     });
   }
 
+  void stop_faults() {
+    broker_.node().disk().set_faults({});
+    network_.set_faults({});
+  }
   bool is_settled() const { return workload_.is_finished() && broker_.is_serving(); }
   RunEnd run_until(const std::function<bool()>& done) {
     return world_.run_until([&] { return done() || !findings_.empty(); });
   }
-  RunEnd wait(Duration span) {
-    return run_until([this, end = world_.now() + span] { return world_.now() >= end; });
+  RunEnd wait_for_stillness() {
+    Stillness stillness(kQuietTime);
+    return run_until([&] {
+      metadata::MetadataClient* metadata = broker_.metadata();
+      return metadata != nullptr && stillness.is_reached(metadata->state(), world_.now());
+    });
   }
 
   World world_;

@@ -75,6 +75,7 @@ Task<> BrokerMachine::run(Program* program) {
   }
   problem_.clear();
   program->ingest_memory = &program->metrics.gauge("varve_ingest_memory_bytes", "");
+  program->cache = &program->metrics.gauge("varve_cache_bytes", "");
   program->is_serving = true;
   auto fatal = co_await program->broker.fatal().wait();
   problem_ = fatal.message;
@@ -123,6 +124,11 @@ metadata::MetadataClient* BrokerMachine::metadata() {
 double BrokerMachine::ingest_memory_bytes() const {
   bool is_known = program_ != nullptr && program_->ingest_memory != nullptr;
   return is_known ? program_->ingest_memory->value() : 0;
+}
+
+double BrokerMachine::cache_bytes() const {
+  bool is_known = program_ != nullptr && program_->cache != nullptr;
+  return is_known ? program_->cache->value() : 0;
 }
 
 void BrokerMachine::crash(CrashKind kind) {

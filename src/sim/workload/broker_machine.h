@@ -40,8 +40,9 @@ class BrokerMachine {
   bool is_serving() const { return program_ != nullptr && program_->is_serving; }
   // nullptr unless it serves.
   metadata::MetadataClient* metadata();
-  // Of the ingest buffer's budget, now.
+  // What of these budgets is in use now.
   double ingest_memory_bytes() const;
+  double cache_bytes() const;
   // Why the last start failed.
   const std::string& problem() const { return problem_; }
 
@@ -74,6 +75,7 @@ class BrokerMachine {
     bool is_serving = false;
     bool is_stopping = false;
     Gauge* ingest_memory = nullptr;
+    Gauge* cache = nullptr;
     runtime::TaskScope scope;  // first to go
   };
   std::unique_ptr<LogSink> sink_;

@@ -63,12 +63,17 @@ bool Workload::has_read_all() const {
          std::ranges::all_of(consumers_, [this](const auto& consumer) { return has_read_all(*consumer); });
 }
 
-bool Workload::has_read_all(const Consumer& consumer) const {
+bool Workload::has_read_all(const Consumer& consumer) const { return behind(consumer).empty(); }
+
+std::string Workload::behind(const Consumer& consumer) const {
   const auto& extents = readers_.front()->extents();
-  return std::ranges::all_of(consumer.positions(), [&](const auto& entry) {
-    auto extent = extents.find(entry.first);
-    return extent == extents.end() || entry.second >= extent->second.end;
-  });
+  for (const auto& [key, position] : consumer.positions()) {
+    auto extent = extents.find(key);
+    if (extent == extents.end() || position >= extent->second.end) continue;
+    return fmt::format("{} stays at {} of {}, whose end is {}", consumer.name(), position, key.to_string(),
+                       extent->second.end);
+  }
+  return "";
 }
 
 void Workload::check() {
@@ -94,7 +99,8 @@ std::string Workload::describe() const {
   }
   if (readers_.empty() || !readers_.front()->is_finished()) return text;
   for (const auto& consumer : consumers_) {
-    if (!has_read_all(*consumer)) text += fmt::format("\n  {} has not read all", consumer->name());
+    std::string problem = behind(*consumer);
+    if (!problem.empty()) text += "\n  " + problem;
   }
   return text;
 }

@@ -41,6 +41,8 @@ class Workload {
  private:
   Process& next_node() { return nodes_[next_node_++ % nodes_.size()]->process(); }
   bool has_read_all(const Consumer& consumer) const;
+  // The first partition that it has not read to the end; "" if there is none.
+  std::string behind(const Consumer& consumer) const;
 
   Findings& findings_;
   TopicBook topics_;

@@ -20,7 +20,7 @@ std::vector<AdminTopic> draw_topics(Random& random) {
   return topics;
 }
 
-ProducerOptions draw_producer(Random& random, int number) {
+ProducerOptions draw_producer(Random& random, int number, bool is_heavy) {
   ProducerOptions options;
   options.number = number;
   options.is_idempotent = number != 2;
@@ -33,6 +33,11 @@ ProducerOptions draw_producer(Random& random, int number) {
   if (random.chance(1, 3)) options.codec = one_of(random, kAllCodecs);
   options.records_max = static_cast<uint32_t>(random.between(1, 8));
   options.value_bytes_max = one_of(random, std::array<uint32_t, 3>{16, 100, 400});
+  if (is_heavy) {
+    options.mean_gap = Duration(random.between(Duration(10ms).count(), Duration(60ms).count()));
+    options.records_max = 8;
+    options.value_bytes_max = 400;
+  }
   options.topics = {"lasting"};
   if (random.chance(1, 2)) options.topics.emplace_back("stamped");
   if (number == 1 || random.chance(1, 3)) options.topics.emplace_back("mortal");
@@ -73,8 +78,10 @@ WorkloadPlan WorkloadPlan::draw(Random& random) {
   WorkloadPlan plan;
   plan.has_early_acks = random.chance(1, 10);
   plan.topics = draw_topics(random);
+  // More than small limits let in at once.
+  bool is_heavy = random.chance(1, 6);
   int producers = static_cast<int>(random.between(3, 5));
-  for (int i = 0; i < producers; ++i) plan.producers.push_back(draw_producer(random, i));
+  for (int i = 0; i < producers; ++i) plan.producers.push_back(draw_producer(random, i, is_heavy));
   int consumers = static_cast<int>(random.between(2, 3));
   for (int i = 0; i < consumers; ++i) plan.consumers.push_back(draw_consumer(random, i));
   return plan;
