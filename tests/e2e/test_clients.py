@@ -11,6 +11,9 @@ from harness.broker import broker_class
 from harness.clients import CLIENTS
 from harness.places import count, mode
 from harness.records import PARTITIONS, by_partition, difference, draw_points, draw_records
+from harness.wire import Connection, codecs_of
+
+import record_lines
 
 
 class ClientMatrix(unittest.TestCase):
@@ -46,6 +49,15 @@ class ClientMatrix(unittest.TestCase):
                     self.check_written(client, records, written)
                     self.assertIsNone(difference(self.in_order(written), results["consume", topic]), topic)
                     self.written[topic] = self.in_order(written)
+                    self.check_codec(topic, topic.rpartition(".")[2])
+
+    def check_codec(self, topic, codec):
+        """A client that finds no use for the codec here sends uncompressed without a word."""
+        with Connection(self.broker.port) as connection:
+            batches = codecs_of(connection.fetch(topic, 0, 0)[2])
+        self.assertTrue(batches)
+        number = record_lines.CODECS.index(codec)
+        self.assertTrue(set(batches) <= {0, number} and number in batches, f"{topic}: {batches}")
 
     def test_2_after_a_restart_every_client_reads_what_all_wrote(self):
         self.assertEqual(0, self.restarted())

@@ -1,10 +1,16 @@
 """A start that cannot be right stops, and names what is wrong."""
 
+import ctypes
+import fcntl
+import json
 import os
+import socket
+import struct
 import subprocess
 import time
 import unittest
 from contextlib import contextmanager
+from pathlib import Path
 
 from harness import wire
 from harness.broker import VarveBroker
@@ -24,6 +30,33 @@ def tmpfs(folder, options):
     finally:
         if mounted:
             subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def own_network():
+    """For a child before its program starts: a network with a loopback interface and nothing else."""
+    new_user, new_network = 0x10000000, 0x40000000
+    if _LIBC.unshare(new_network | (new_user if os.geteuid() != 0 else 0)) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    set_flags, up_and_running = 0x8914, 0x41
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, set_flags, struct.pack("16sH14x", b"lo", up_and_running))
+
+
+def can_have_own_network():
+    try:
+        return subprocess.run(["/bin/true"], preexec_fn=own_network, check=False).returncode == 0
+    except subprocess.SubprocessError:
+        return False
+
+
+def as_bound_by_permissions():
+    """For a child before its program starts: permissions hold for it even if it is root."""
+    drop, override, read_search = 24, 1, 2
+    for capability in (override, read_search):
+        _LIBC.prctl(drop, capability, 0, 0, 0)
 
 
 class Settings(unittest.TestCase):
@@ -77,12 +110,119 @@ class Settings(unittest.TestCase):
 
     def test_a_read_only_folder_stops_the_start_and_is_named(self):
         broker = self.broker()
+        broker.data_folder.mkdir()
+        broker.data_folder.chmod(0o500)
+        broker.preexec = as_bound_by_permissions
+        self.assert_refuses(broker, str(broker.data_folder))
+
+    def test_a_read_only_file_system_stops_the_start_and_is_named(self):
+        broker = self.broker()
         with tmpfs(broker.data_folder, "ro,size=1m") as mounted:
             if mounted is None:
-                if os.geteuid() == 0:
-                    self.skipTest("this machine allows no mount, and root writes everywhere else")
-                broker.data_folder.chmod(0o500)
+                self.skipTest("this machine allows no mount")
             self.assert_refuses(broker, str(broker.data_folder))
+
+    def test_a_folder_that_became_read_only_after_a_run_stops_the_next_start(self):
+        broker = self.broker()
+        broker.start()
+        broker.stop()
+        folders = [broker.data_folder, *(path for path in broker.data_folder.rglob("*") if path.is_dir())]
+        for folder in folders:
+            folder.chmod(0o500)
+        self.addCleanup(lambda: [folder.chmod(0o700) for folder in folders])
+        broker.preexec = as_bound_by_permissions
+        self.assert_refuses(broker, str(broker.data_folder))
+
+    def test_a_file_sets_by_either_name_and_the_environment_wins(self):
+        broker = self.broker(KAFSCALE_AUTO_CREATE_TOPICS="true")
+        file = broker.folder / "varve.properties"
+        file.write_text("# for a test\nnum.partitions=3\nauto.create.topics.enable=false\n"
+                        "KAFSCALE_LOG_LEVEL=info\ndiskless.append.commit.interval.ms=7\n")
+        broker.arguments = ("--config", str(file))
+        broker.start()
+        with Connection(broker.port) as connection:
+            self.assertEqual(wire.NONE, connection.metadata("made"), "the environment allows it")
+            for partition, error in ((2, wire.NONE), (3, wire.UNKNOWN_TOPIC_OR_PARTITION)):
+                self.assertEqual(error, connection.list_offset("made", partition)[0])
+        self.assertIn("diskless.append.commit.interval.ms", broker.log(), "what was set is told at the start")
+
+    def test_a_file_with_a_mistake_or_without_a_reader_stops_the_start_and_is_named(self):
+        for text, named in (("num.partitons=3\n", "num.partitons"), ("num.partitions=many\n", "num.partitions"),
+                            (None, "nowhere.properties")):
+            with self.subTest(text=text):
+                broker = self.broker()
+                file = broker.folder / ("varve.properties" if text else "nowhere.properties")
+                if text:
+                    file.write_text(text)
+                broker.arguments = ("--config", str(file))
+                self.assert_refuses(broker, named)
+
+    def test_log_lines_are_json_where_that_is_asked_for(self):
+        broker = self.broker(KAFSCALE_LOG_FORMAT="json", KAFSCALE_LOG_LEVEL="debug", KAFSCALE_TRACE_KAFKA="true")
+        broker.start()
+        with Connection(broker.port) as connection:
+            self.assertEqual(wire.NONE, connection.create_topic("logged", 1))
+            connection.socket.sendall(struct.pack(">i", -1))
+            self.assertTrue(connection.is_closed())
+        self.assertEqual(0, broker.stop())
+        # The one line on standard output says where it serves.
+        lines = [json.loads(line) for line in broker.log().splitlines() if " serves Kafka on " not in line]
+        for line in lines:
+            self.assertTrue({"time", "level", "component", "message"} <= set(line), line)
+        made, = (line for line in lines if line["message"] == "topic created")
+        self.assertEqual("logged", made["topic"])
+        bad, = (line for line in lines if "malformed frame" in line["message"])
+        self.assertEqual("warn", bad["level"].lower())
+        self.assertIn("peer", bad)
+
+
+class Addresses(unittest.TestCase):
+    """What a start listens on, read from the kernel's tables."""
+
+    @staticmethod
+    def listening(process):
+        """{(address, port)} that the process's network has listeners on, as in /proc/net/tcp."""
+        found = set()
+        for table in ("tcp", "tcp6"):
+            for line in Path(f"/proc/{process.pid}/net/{table}").read_text().splitlines()[1:]:
+                local, state = line.split()[1], line.split()[3]
+                if state == "0A":
+                    address, port = local.split(":")
+                    found.add((address, int(port, 16)))
+        return found
+
+    def start(self, isolated, **settings):
+        broker = VarveBroker(settings=settings)
+        self.addCleanup(broker.__exit__)
+        broker.preexec = own_network if isolated else None
+        broker.spawn()
+        return broker
+
+    def wait_for(self, broker, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertIsNone(broker.process.poll(), broker.log_tail())
+            self.assertLess(time.monotonic(), deadline, broker.log_tail())
+            time.sleep(0.02)
+
+    def test_addresses_that_are_not_set_are_loopback_9092_and_9093(self):
+        if not can_have_own_network():
+            self.skipTest("this machine gives no network of its own")
+        broker = self.start(True, KAFSCALE_BROKER_ADDR="", KAFSCALE_METRICS_ADDR="")
+        self.wait_for(broker, lambda: len(self.listening(broker.process)) >= 2)
+        self.assertEqual({("0100007F", 9092), ("0100007F", 9093)}, self.listening(broker.process))
+
+    def test_a_port_alone_is_every_interface(self):
+        broker = self.start(False)
+        broker.kill()
+        broker.settings["KAFSCALE_BROKER_ADDR"] = f":{broker.port}"
+        broker.spawn()
+        self.wait_for(broker, broker.is_ready)
+        mine = {address for address, port in self.listening(broker.process) if port == broker.port}
+        self.assertEqual(1, len(mine), mine)
+        self.assertEqual({"0"}, set(mine.pop()), "not 0.0.0.0 or ::")
+        metrics = {address for address, port in self.listening(broker.process) if port == broker.metrics_port}
+        self.assertEqual({"0100007F"}, metrics, "the one that was given")
 
 
 class FullDisk(unittest.TestCase):

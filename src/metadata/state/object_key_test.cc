@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "base/random.h"
 
 namespace varve::metadata {
@@ -24,6 +27,32 @@ TEST(ObjectKey, WalKeysRoundTripAndOthersAreNotOurs) {
     damaged[i] = 'Z';
     EXPECT_FALSE(parse_wal_key("default", damaged).has_value()) << i;
   }
+}
+
+TEST(ObjectKey, TheGoldenOnesAreReadAndWrittenAndThePageShowsOne) {
+  std::ifstream page("docs/formats/keys.md");
+  std::stringstream page_text;
+  page_text << page.rdbuf();
+  std::ifstream golden("src/metadata/state/golden/keys_v1.txt");
+  std::string key;
+  std::string prefix;
+  std::string log_id;
+  std::string nonce;
+  uint64_t epoch = 0;
+  uint64_t number = 0;
+  size_t lines = 0;
+  while (golden >> key >> prefix >> log_id >> nonce >> epoch >> number) {
+    WalObjectName name;
+    for (size_t i = 0; i < name.log_id.bytes.size(); ++i)
+      name.log_id.bytes[i] = static_cast<uint8_t>(std::stoul(log_id.substr(2 * i, 2), nullptr, 16));
+    name.nonce = Nonce(std::stoull(nonce, nullptr, 16));
+    name.epoch = FenceEpoch(epoch);
+    name.number = ObjectNumber(number);
+    EXPECT_EQ(wal_key(prefix, name), key);
+    EXPECT_EQ(parse_wal_key(prefix, key), name);
+    if (lines++ == 0) EXPECT_NE(page_text.str().find("```\n" + key + "\n```"), std::string::npos);
+  }
+  EXPECT_EQ(lines, 3u);
 }
 
 }  // namespace

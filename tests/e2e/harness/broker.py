@@ -33,6 +33,8 @@ class Broker:
         self.port = free_port()
         self.log_path = self.folder.with_name(self.folder.name + ".log")
         self.process = None
+        # Called in the new process before the program starts.
+        self.preexec = None
 
     @property
     def bootstrap(self):
@@ -53,7 +55,7 @@ class Broker:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT, env=self.environment(),
-                                            start_new_session=True)
+                                            start_new_session=True, preexec_fn=self.preexec)
         return self
 
     def start(self):
@@ -143,13 +145,14 @@ class VarveBroker(Broker):
         self.metrics_port = free_port()
         self.data_folder = self.folder / "data"
         self.settings = dict(settings or {})
+        self.arguments = ()
 
     @staticmethod
     def program():
         return Path(os.environ.get("VARVE_PROGRAM", ROOT / "build" / "release" / "varve"))
 
     def command(self):
-        return [str(self.program()), "broker"]
+        return [str(self.program()), "broker", *self.arguments]
 
     def environment(self):
         # Nothing of the caller's own settings may leak in, nor the counts of ./test, which varve would not know.

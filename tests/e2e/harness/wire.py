@@ -291,6 +291,16 @@ class Connection:
         return error, {api: (low, high) for api, low, high in reader.array(lambda: reader.take("hhh"))}
 
 
+def codecs_of(records):
+    """The codec of each record batch, as in record_lines.CODECS; a batch cut off at the end is left out."""
+    codecs, at = [], 0
+    while at + 61 <= len(records):
+        size, = struct.unpack_from(">i", records, at + 8)
+        codecs.append(records[at + 22] & 7)
+        at += 12 + size
+    return codecs
+
+
 def values_of(records):
     """The values in uncompressed record batches, in order; a batch cut off at the end is left out."""
     values, at = [], 0
