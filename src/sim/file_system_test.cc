@@ -188,6 +188,23 @@ TEST(SimFileSystem, AFullDiskTakesWhatFitsAndHealsByRemoving) {
   EXPECT_TRUE(write(*b, 0, "123456"));
 }
 
+TEST(SimFileSystem, AFolderThatWasThereIsSyncedByTheNextWhoNeedsIt) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SimFileSystem files(seed);
+    files.set_faults({.sync_folder_fails = 1000});
+    EXPECT_FALSE(runtime::make_folders(files, "/a/b"));
+    files.set_faults({});
+    EXPECT_TRUE(runtime::make_folders(files, "/a/b"));
+    files.cut_power();
+    EXPECT_TRUE(files.stat("/a/b")) << "seed " << seed;
+    EXPECT_TRUE(files.make_folder("/c"));  // and a kill before the sync
+    files.kill_process();
+    EXPECT_TRUE(runtime::make_folders(files, "/c"));
+    files.cut_power();
+    EXPECT_TRUE(files.stat("/c")) << "seed " << seed;
+  }
+}
+
 TEST(SimFileSystem, TellsWhatAPowerCutLost) {
   std::set<std::string> told;
   for (uint64_t seed = 0; seed < 50; ++seed) {

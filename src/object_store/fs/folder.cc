@@ -56,10 +56,12 @@ std::string Folder::folder_of(const std::string& key) const { return parent_of(p
 StoreResult<void> Folder::open() {
   const std::string& root = options_.root;
   auto found = files_.stat(root);
-  if (!found && found.error().code == FileErrc::kNotFound) {
-    if (!options_.make_root) {
-      return fail(StoreErrc::kNotFound, fmt::format("the object store's folder {} does not exist", root));
-    }
+  bool is_missing = !found && found.error().code == FileErrc::kNotFound;
+  if (is_missing && !options_.make_root) {
+    return fail(StoreErrc::kNotFound, fmt::format("the object store's folder {} does not exist", root));
+  }
+  if (options_.make_root && (is_missing || (found && found->is_folder))) {
+    // One that is there may not have been synced by the start that made it.
     auto made = runtime::make_folders(files_, root);
     if (!made) {
       return fail(store_code_of(made.error().code),
