@@ -35,7 +35,7 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   plan.fence_interval = one_of(random, std::array<Duration, 3>{1s, 3s, 5min});
   plan.snapshot_after_bytes = one_of(random, std::array<uint64_t, 4>{100, 300, 3'000, 64 * kMiB});
   plan.snapshot_after_time = one_of(random, std::array<Duration, 2>{2s, 10s});
-  plan.has_stray_writer = random.chance(1, 5);
+  plan.has_stray_writer = random.chance(1, 4);
   plan.workload = WorkloadPlan::draw(random);
   plan.rolls_back = random.chance(1, 8);
   return plan;

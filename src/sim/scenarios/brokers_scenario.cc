@@ -18,7 +18,7 @@ namespace varve::sim {
 namespace {
 
 constexpr size_t kBrokers = 3;
-constexpr Duration kTimeToFinish = 20min;
+constexpr Duration kTimeToFinish = 8min;
 // Late requests land within that.
 constexpr Duration kLateMax = 15s;
 constexpr Duration kQuietTime = kLateMax + 5s;

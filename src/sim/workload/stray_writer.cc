@@ -38,6 +38,10 @@ Task<> StrayWriter::run(size_t entries) {
       has_session = co_await register_as(Nonce(random_.next()));
       continue;
     }
+    if (random_.chance(1, 12)) {
+      has_session = co_await write_as_fenced();
+      continue;
+    }
     bool counts = false;
     std::vector<uint8_t> bytes = draw_bytes(counts);
     EntryKey key{nonce_, counts ? last_.plus(1) : EntrySequence(kOddKeysFrom + ++keys_)};
@@ -65,6 +69,15 @@ Task<bool> StrayWriter::register_as(Nonce nonce) {
   nonce_ = nonce;
   incarnation_ = Incarnation(appended->value());
   last_ = EntrySequence(1);
+  co_return true;
+}
+
+// The next registration fences this incarnation, whose session lives on for a while.
+Task<bool> StrayWriter::write_as_fenced() {
+  Entry entry = next_entry();
+  entry.commands.emplace_back(metadata::Beat{});
+  if (!co_await register_as(Nonce(random_.next()))) co_return false;
+  co_await append({entry.nonce, entry.sequence}, Slice::take(encode_entry(entry)));
   co_return true;
 }
 

@@ -25,6 +25,8 @@ class StrayWriter {
   runtime::Task<> run(size_t entries);
   // False: the session is gone.
   runtime::Task<bool> register_as(Nonce nonce);
+  // Registers anew and then goes on as who it was before.
+  runtime::Task<bool> write_as_fenced();
   runtime::Task<bool> append(metadata::EntryKey key, Slice bytes);
   // What to write next, and whether it counts as the next entry of the incarnation.
   std::vector<uint8_t> draw_bytes(bool& counts);

@@ -79,7 +79,7 @@ WorkloadPlan WorkloadPlan::draw(Random& random) {
   plan.has_early_acks = random.chance(1, 10);
   plan.topics = draw_topics(random);
   // More than small limits let in at once.
-  bool is_heavy = random.chance(1, 6);
+  bool is_heavy = random.chance(1, 4);
   int producers = static_cast<int>(random.between(3, 5));
   for (int i = 0; i < producers; ++i) plan.producers.push_back(draw_producer(random, i, is_heavy));
   int consumers = static_cast<int>(random.between(2, 3));
