@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace varve::storage {
 namespace {
@@ -17,8 +18,9 @@ class FetchWaiters::Growth {
   struct Counted {
     bool is_read_committed;
     Offset from;
-    Offset to;
-    size_t bytes;
+    Offset last_from;       // where the last run begins, or `from`
+    size_t bytes = 0;       // of all runs but the last
+    size_t last_bytes = 0;  // of that
   };
 
   Growth(const metadata::State& state, PartitionHandle partition)
@@ -32,11 +34,13 @@ class FetchWaiters::Growth {
       return counted.from == from && counted.is_read_committed == is_read_committed;
     });
     if (known != counted_.end()) return *known;
-    Counted counted{is_read_committed, from, from, 0};
+    Counted counted{.is_read_committed = is_read_committed, .from = from, .last_from = from};
     auto plan = state_.plan_fetch(partition_, from, kCountedBytesMax, is_read_committed);
-    if (plan && !plan->runs.empty()) {
-      for (const metadata::StoredRun& run : plan->runs) counted.bytes += bytes_from(run, from);
-      counted.to = plan->runs.back().end_offset();
+    if (plan) {
+      for (const metadata::StoredRun& run : plan->runs) {
+        counted.bytes += std::exchange(counted.last_bytes, bytes_from(run, from));
+        counted.last_from = std::max(from, run.base_offset);
+      }
     }
     return counted_.emplace_back(counted);
   }
@@ -58,11 +62,26 @@ FetchWaiters::Ticket FetchWaiters::add(const FetchRequest& request, const Planne
   for (uint32_t i = 0; i < request.partitions.size(); ++i) {
     const FetchPartition& asked = request.partitions[i];
     const PlannedPartition& planned = plan.partitions[i];
-    waiter.places.push_back({asked.offset, planned.end, planned.bytes_estimate, asked.bytes_max});
+    waiter.places.push_back(place_of(asked, planned));
     waiter.bytes_sum += planned.bytes_estimate;
     watch(asked.partition, {ticket.id, i});
   }
   return ticket;
+}
+
+FetchWaiters::Place FetchWaiters::place_of(const FetchPartition& asked, const PlannedPartition& planned) {
+  Place place{.from = asked.offset,
+              .counted_to = asked.offset,
+              .bytes = planned.bytes_estimate,
+              .bytes_max = asked.bytes_max};
+  size_t last_bytes = 0;
+  for (const auto* runs : {&planned.runs, &planned.read_ahead}) {
+    for (const PlannedRun& planned_run : *runs) {
+      place.bytes_before += std::exchange(last_bytes, bytes_from(planned_run.run, asked.offset));
+      place.counted_to = std::max(asked.offset, planned_run.run.base_offset);
+    }
+  }
+  return place;
 }
 
 void FetchWaiters::watch(PartitionHandle partition, Watch watch) {
@@ -100,8 +119,9 @@ void FetchWaiters::look(Growth& growth, Waiter& waiter, Place& place) {
     return;
   }
   Growth::Counted counted = growth.since(place.counted_to, waiter.is_read_committed);
-  place.counted_to = counted.to;
-  size_t bytes = std::min(place.bytes + counted.bytes, place.bytes_max);
+  place.counted_to = counted.last_from;
+  place.bytes_before += counted.bytes;
+  size_t bytes = std::min(place.bytes_before + counted.last_bytes, place.bytes_max);
   waiter.bytes_sum += bytes - place.bytes;
   place.bytes = bytes;
   if (waiter.bytes_sum >= waiter.bytes_min) waiter.woken.set(runtime::Done{});

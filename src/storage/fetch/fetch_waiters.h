@@ -36,7 +36,9 @@ class FetchWaiters {
   // A partition of a waiter.
   struct Place {
     Offset from;
-    Offset counted_to;  // `bytes` are those before
+    // Where the newest run begins that was seen: it may grow. `bytes_before` are those from `from` to there.
+    Offset counted_to;
+    size_t bytes_before = 0;
     size_t bytes = 0;
     size_t bytes_max = 0;
   };
@@ -54,6 +56,7 @@ class FetchWaiters {
   };
   class Growth;
 
+  static Place place_of(const FetchPartition& asked, const PlannedPartition& planned);
   void watch(PartitionHandle partition, Watch watch);
   static void look(Growth& growth, Waiter& waiter, Place& place);
 

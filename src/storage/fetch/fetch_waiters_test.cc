@@ -70,6 +70,28 @@ TEST_F(FetchWaitersTest, counts_what_came_between_two_of_its_looks) {
   EXPECT_TRUE(ticket.woken.is_set());
 }
 
+// Runs of one object that follow one another are one run in state, which so grows at its end.
+TEST_F(FetchWaitersTest, counts_all_of_what_a_run_grows_by) {
+  auto object = driver_.object_of(broker_, {{.partition = partitions_[0], .bytes = 100},
+                                            {.partition = partitions_[0], .bytes = 10'000},
+                                            {.partition = partitions_[0], .bytes = 1}});
+  auto commit_run = [&](size_t index) {
+    auto part = object;
+    part.runs = {object.runs[index]};
+    driver_.propose(broker_, part);
+    waiters_.partition_changed(driver_.state, partitions_[0]);
+  };
+  commit_run(0);
+  auto early = wait({{partitions_[0], Offset(0)}}, 10'100);
+  auto more = wait({{partitions_[0], Offset(0)}}, 10'102);
+  commit_run(1);
+  EXPECT_TRUE(early.woken.is_set());
+  commit_run(2);
+  EXPECT_FALSE(more.woken.is_set());
+  commit(0, 1);
+  EXPECT_TRUE(more.woken.is_set());
+}
+
 TEST_F(FetchWaitersTest, a_partition_counts_up_to_its_own_limit_only) {
   auto ticket = wait({{partitions_[0], Offset(0), 150}, {partitions_[1], Offset(0)}}, 200);
   commit(0, 10'000);
