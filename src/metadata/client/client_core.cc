@@ -139,14 +139,16 @@ void ClientCore::reload(State state) {
   if (own != state_.incarnations().end()) last_sequence = own->second.last_sequence;
   publish_image();
   proposer_.reloaded(last_sequence);
+  if (expected_registration_) {
+    auto registered = state_.incarnation_of(expected_registration_->first);
+    if (registered) resolve_registration(expected_registration_->first, *registered);
+  }
+  // A registration that came with the snapshot may have been fenced before it, too.
+  own = state_.incarnations().find(incarnation());
   if (own != state_.incarnations().end() && !own->second.is_live) {
     ApplyOutcome fence;
     fence.fenced.push_back(incarnation());
     note_fences(fence);
-  }
-  if (expected_registration_) {
-    auto registered = state_.incarnation_of(expected_registration_->first);
-    if (registered) resolve_registration(expected_registration_->first, *registered);
   }
   std::erase_if(own_nonces_, [this](Nonce nonce) {
     auto known = state_.incarnation_of(nonce);

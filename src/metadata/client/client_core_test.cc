@@ -87,6 +87,32 @@ TEST_F(ClientCoreTest, AReloadTellsWhoeverWaitsThatItsPartitionMayHaveChanged) {
   EXPECT_EQ(told, (std::set<PartitionHandle>{gone, made}));
 }
 
+// Another process takes this broker's id while this one registers anew, and the log is trimmed past both.
+TEST_F(ClientCoreTest, AReloadTellsOfTheFenceOfARegistrationThatItBrings) {
+  register_as(kNonce);
+  core.session_lost(kNonce);
+  auto registered = core.expect_registration(kLaterNonce);
+  StateDriver driver;
+  for (Nonce nonce : {kNonce, kLaterNonce, Nonce(79)}) driver.apply(driver.registration(0, nonce));
+  core.reload(State::from_chunks(driver.state.to_chunks()).value());
+  EXPECT_TRUE(registered.is_set());
+  EXPECT_TRUE(core.fatal().is_set());
+}
+
+TEST_F(ClientCoreTest, AReloadOfARegistrationThatWasFencedSinceAsksForAnother) {
+  register_as(kNonce);
+  core.session_lost(kNonce);
+  auto registered = core.expect_registration(kLaterNonce);
+  StateDriver driver;
+  for (Nonce nonce : {kNonce, kLaterNonce}) driver.apply(driver.registration(0, nonce));
+  Incarnation fenced = *driver.state.live_incarnation(BrokerId(0));
+  driver.propose(driver.register_broker(1), FenceBroker{fenced});
+  core.reload(State::from_chunks(driver.state.to_chunks()).value());
+  EXPECT_TRUE(registered.is_set());
+  EXPECT_TRUE(core.needs_registration());
+  EXPECT_FALSE(core.fatal().is_set());
+}
+
 TEST_F(ClientCoreTest, WhatIsRememberedOfRegistrationsAndFencesDoesNotGrow) {
   for (uint64_t i = 0; i < 100; ++i) {
     register_as(Nonce(1000 + i));
