@@ -22,7 +22,8 @@ bool is_retriable(StoreErrc code) {
 }
 
 bool is_outcome_unknown(StoreErrc code) {
-  return code == StoreErrc::kTimeout || code == StoreErrc::kUnavailable;
+  // A damaged answer says nothing of the request.
+  return code == StoreErrc::kTimeout || code == StoreErrc::kUnavailable || code == StoreErrc::kCorrupt;
 }
 
 std::optional<std::string> key_problem(std::string_view key) {

@@ -284,6 +284,10 @@ TEST_F(RetryingStoreTest, AKeyThatMayNotBeWrittenTwiceIsNotSentAgainAfterAnUnkno
   inner_.script = {{.has_effect = false, .takes = kForEver}};
   EXPECT_EQ(code_of(put_if_absent()), StoreErrc::kTimeout);
   EXPECT_THAT(inner_.attempts, SizeIs(3));
+  // The answer was damaged, not the request.
+  inner_.script = {{StoreErrc::kCorrupt, true}};
+  EXPECT_EQ(code_of(put()), StoreErrc::kCorrupt);
+  EXPECT_THAT(inner_.attempts, SizeIs(4));
   inner_.script = {{StoreErrc::kUnavailable, false}};
   EXPECT_TRUE(run(store_->put("another", body_of("x"))));
 }
