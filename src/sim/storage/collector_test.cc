@@ -164,6 +164,18 @@ TEST_F(CollectorBesideOthers, DeadObjectsAndOrphansGoWhileStatesAgree) {
   EXPECT_FALSE(is_there(dead));
 }
 
+TEST_F(CollectorBesideOthers, AnUploadThatWasGivenUpGoesAlthoughNothingIsDoneAfterIt) {
+  start(false, false);
+  world_.run_for(60s);
+  std::string orphan = put_object(7);
+  world_.run_for(60s);
+  EXPECT_FALSE(is_there(orphan));
+  // And an idle log is idle again.
+  FenceEpoch fence = first().client.state().fence_epoch();
+  world_.run_for(60s);
+  EXPECT_EQ(first().client.state().fence_epoch(), fence);
+}
+
 TEST_F(CollectorBesideOthers, NothingIsDeletedWhileStatesDiffer) {
   start(true, false);
   world_.run_for(60s);

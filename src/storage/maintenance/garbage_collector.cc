@@ -60,7 +60,8 @@ struct GarbageCollector::Impl {
   // The worker's own.
   MonotonicTime next_fence;
   MonotonicTime next_sweep;
-  // Advanced since, and again only after more work: an advance where nobody uploaded passes nobody.
+  // Advanced since, and again only after more work, or when a sweep finds what the fence has not passed: an advance
+  // where nobody uploaded passes nobody.
   std::optional<LogPosition> fenced_work;
 
   runtime::TaskScope scope;
@@ -167,11 +168,13 @@ runtime::Task<> GarbageCollector::Impl::sweep() {
     auto keys = std::make_shared<std::vector<std::string>>();
     for (object_store::ObjectInfo& object : page->objects) keys->push_back(std::move(object.key));
     // The state has applied the fence it goes by, so no entry to come can refer to what it calls an orphan.
-    std::vector<std::string> orphans = co_await runtime::call(runtime.core(), [this, keys] {
-      return client.is_diverged() ? std::vector<std::string>() : find_orphans(client.state(), rules, *keys);
+    Orphans orphans = co_await runtime::call(runtime.core(), [this, keys] {
+      return client.is_diverged() ? Orphans() : find_orphans(client.state(), rules, *keys);
     });
-    if (!orphans.empty()) {
-      auto gone = co_await remove(std::move(orphans));
+    // Its upload was given up, and nothing in the log tells of that.
+    if (orphans.has_later) fenced_work.reset();
+    if (!orphans.keys.empty()) {
+      auto gone = co_await remove(std::move(orphans.keys));
       if (gone) swept.add(gone->size());
     }
     if (!page->is_truncated) break;

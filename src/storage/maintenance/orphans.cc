@@ -4,17 +4,21 @@
 
 namespace varve::storage {
 
-std::vector<std::string> find_orphans(const metadata::State& state, const OrphanRules& rules,
-                                      const std::vector<std::string>& keys) {
-  std::vector<std::string> orphans;
+Orphans find_orphans(const metadata::State& state, const OrphanRules& rules,
+                     const std::vector<std::string>& keys) {
+  Orphans orphans;
   for (const std::string& key : keys) {
     auto name = metadata::parse_wal_key(rules.key_prefix, key);
-    if (!name || name->epoch >= state.fence_epoch()) continue;
+    if (!name) continue;
     auto incarnation = state.incarnation_of(name->nonce);
     bool is_ours = name->log_id == rules.log_id && incarnation.has_value();
     if (!is_ours && !rules.bugs.sweep_foreign_nonce) continue;
     if (incarnation && state.knows_object({*incarnation, name->number})) continue;
-    orphans.push_back(key);
+    if (name->epoch >= state.fence_epoch()) {
+      orphans.has_later = true;
+    } else {
+      orphans.keys.push_back(key);
+    }
   }
   return orphans;
 }

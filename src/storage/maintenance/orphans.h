@@ -16,10 +16,15 @@ struct OrphanRules {
   PlantedBugs bugs{};
 };
 
+struct Orphans {
+  std::vector<std::string> keys;
+  bool has_later = false;  // others may become orphans once the fence has passed them
+};
+
 // Of `keys`, those that may be deleted: WAL objects of this log (invariant 6: by log id and by a nonce that it
 // registered), of an epoch that the fence has passed, so that no entry can refer to them any more, and that the
 // state at the same position neither refers to nor keeps for its pending deletions (invariant 7). Core only.
-std::vector<std::string> find_orphans(const metadata::State& state, const OrphanRules& rules,
-                                      const std::vector<std::string>& keys);
+Orphans find_orphans(const metadata::State& state, const OrphanRules& rules,
+                     const std::vector<std::string>& keys);
 
 }  // namespace varve::storage
