@@ -6,6 +6,12 @@
 namespace varve::metadata {
 namespace {
 
+// What of the run lies at or above `from`; a guess, by its share of the records.
+uint64_t bytes_from(const CompactRun& run, int64_t from) {
+  if (from <= run.base_offset) return run.bytes;
+  return run.bytes * static_cast<uint64_t>(run.end_offset() - from) / run.records;
+}
+
 // Calls `visit(run)` for the runs from `place` on, in offset order, until it returns false.
 template <class Visit>
 void for_each_run(const RunList& runs, RunList::Place place, Visit visit) {
@@ -42,7 +48,7 @@ std::optional<FetchPlan> State::plan_fetch(PartitionHandle handle, Offset from, 
   for_each_run(partition->runs, first, [&](const CompactRun& run) {
     if (run.base_offset >= end) return false;
     ++count;
-    bytes += run.bytes;
+    bytes += bytes_from(run, from.value());
     return bytes < max_bytes;
   });
   plan->runs.reserve(count);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "metadata/state/state_testing.h"
 
 namespace varve::storage {
@@ -90,6 +91,68 @@ TEST_F(FetchWaitersTest, counts_all_of_what_a_run_grows_by) {
   EXPECT_FALSE(more.woken.is_set());
   commit(0, 1);
   EXPECT_TRUE(more.woken.is_set());
+}
+
+// Whatever happens, who waits is told exactly when a plan would say that it is worth it.
+TEST_F(FetchWaitersTest, agrees_with_the_planner_over_random_histories) {
+  Random random(11);
+  struct Waiting {
+    FetchRequest request;
+    FetchWaiters::Ticket ticket;
+  };
+  std::vector<Waiting> waiting;
+  metadata::CommitObject object;
+  size_t told = 0;
+  for (int step = 0; step < 4'000; ++step) {
+    PartitionHandle partition = partitions_[random.below(partitions_.size())];
+    auto view = driver_.state.partition(partition);
+    ASSERT_TRUE(view);
+    uint64_t choice = random.below(10);
+    if (choice == 0) {
+      Offset start(random.between(view->log_start.value(), view->high_watermark.value()));
+      driver_.propose(broker_, metadata::SetLogStart{partition, start});
+    } else if (choice <= 4) {
+      if (object.runs.empty()) {
+        std::vector<metadata::RunSpec> specs;
+        for (int i = 0; i < 4; ++i) {
+          specs.push_back({.partition = partition,
+                           .records = static_cast<uint32_t>(random.between(1, 5)),
+                           .bytes = static_cast<uint32_t>(random.between(1, 3'000))});
+        }
+        object = driver_.object_of(broker_, specs);
+      }
+      metadata::CommitObject part = object;
+      part.runs = {object.runs.front()};
+      partition = part.runs.front().partition;
+      object.runs.erase(object.runs.begin());
+      driver_.propose(broker_, part);
+    } else {
+      FetchRequest request{.bytes_min = static_cast<uint32_t>(random.between(1, 10'000))};
+      for (PartitionHandle asked : partitions_) {
+        auto place = driver_.state.partition(asked);
+        Offset end = place->high_watermark;
+        Offset from(random.chance(1, 2) ? end.value()
+                                        : random.between(place->log_start.value(), end.value()));
+        request.partitions.push_back({asked, from, static_cast<uint32_t>(random.between(1, 8'000))});
+      }
+      PlannedFetch plan = plan_fetch(driver_.state, request, {});
+      if (plan.bytes_estimate >= request.bytes_min) continue;
+      auto ticket = waiters_.add(request, plan);
+      waiting.push_back({std::move(request), std::move(ticket)});
+    }
+    waiters_.partition_changed(driver_.state, partition);
+    std::erase_if(waiting, [&](const Waiting& one) {
+      PlannedFetch plan = plan_fetch(driver_.state, one.request, {});
+      bool is_worth_it = plan.has_error || plan.bytes_estimate >= one.request.bytes_min;
+      EXPECT_EQ(one.ticket.woken.is_set(), is_worth_it) << "step " << step;
+      if (is_worth_it) {
+        waiters_.remove(one.ticket.id);
+        ++told;
+      }
+      return is_worth_it;
+    });
+  }
+  EXPECT_GT(told, 500u);
 }
 
 TEST_F(FetchWaitersTest, a_partition_counts_up_to_its_own_limit_only) {
