@@ -229,12 +229,12 @@ CommandOutcome Applier::run(const ExpireProducers& command) {
     for (size_t at = 0; at < block->partitions.size(); ++at) {
       Partition& partition = block->partitions[at];
       if (!partition.producers) continue;
-      size_t expired = std::erase_if(*partition.producers, [&](const auto& producer) {
-        return producer.second.last_time < command.idle_since;
-      });
+      auto is_expired = [&](const auto& producer) { return producer.second.last_time < command.idle_since; };
+      if (std::none_of(partition.producers->begin(), partition.producers->end(), is_expired)) continue;
+      state_.partitions.before_change(
+          PartitionHandle(static_cast<uint32_t>(number * kPartitionsPerBlock + at)));
+      std::erase_if(*partition.producers, is_expired);
       if (partition.producers->empty()) partition.producers.reset();
-      PartitionHandle handle(static_cast<uint32_t>(number * kPartitionsPerBlock + at));
-      if (expired != 0) state_.partitions.mark_dirty(handle);
     }
   }
   return {};

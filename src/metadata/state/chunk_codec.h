@@ -33,6 +33,11 @@ struct ChunkRunContext {
 // One chunk, or nothing if no part of the state falls into it. The general chunk counts state.chunk_hashes, so
 // those must be up to date.
 std::vector<uint8_t> encode_chunk(const StateData& state, const ChunkKey& key);
+// One partition's part of its chunk; nothing if it does not live.
+std::vector<uint8_t> encode_partition(const StateData& state, PartitionHandle handle);
+// The general chunk in two steps, for the count of the other chunks may be known later than the rest.
+std::vector<uint8_t> encode_general_fields(const StateData& state);
+std::vector<uint8_t> encode_general(uint64_t other_chunks, ByteView fields);
 
 // Fills an empty state. The chunks must be all of one state, in order.
 Result<void, EntryError> decode_chunks(StateData& state, const std::vector<Slice>& chunks);

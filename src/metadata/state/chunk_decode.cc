@@ -231,7 +231,7 @@ class ChunkDecoder {
     p->topic = &topic->second;
     // Partitions of a topic come with rising handles, so their indexes rise by one.
     p->index = state_.topics.add_partition(topic->second, handle);
-    state_.partitions.mark_dirty(handle);
+    state_.partitions.before_change(handle);
     require(in_.unsigned_varint() == static_cast<uint64_t>(p->index.value()));
     p->log_start = non_negative();
     int64_t readable = non_negative();
@@ -415,7 +415,7 @@ Result<void, EntryError> decode_chunks(StateData& state, const std::vector<Slice
     if (state.feature_level > kHighestFeatureLevel) {
       return fail(EntryErrc::kUnknownVersion, fmt::format("feature level {}", state.feature_level));
     }
-    if (i >= 2) state.dirty.insert(key);
+    if (i >= 2) state.changes.mark(key);
   }
   if (chunks.size() < 2 || chunks.size() - 2 != other_chunks) {
     return malformed(chunks.size(), fmt::format("{} chunks beside the first two were told", other_chunks));

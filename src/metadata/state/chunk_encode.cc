@@ -13,7 +13,18 @@ class ChunkEncoder {
  public:
   ChunkEncoder(const StateData& state, const ChunkKey& key) : state_(state), key_(key) {}
 
+  std::vector<uint8_t> encode_part(PartitionHandle handle) {
+    const Partition* found = state_.partitions.find(handle);
+    if (found != nullptr) partition(handle.value() - first_handle().value(), *found);
+    return out_.take();
+  }
+  std::vector<uint8_t> encode_general_fields() {
+    general_fields();
+    return out_.take();
+  }
+
   std::vector<uint8_t> encode() {
+    out_ = ByteWriter(4096);
     out_.u8(kChunkVersion);
     out_.u8(static_cast<uint8_t>(key_.kind));
     out_.unsigned_varint(key_.first);
@@ -28,7 +39,8 @@ class ChunkEncoder {
   bool body() {
     switch (key_.kind) {
       case ChunkKind::kGeneral:
-        general();
+        out_.unsigned_varint(state_.chunk_hashes.size());
+        general_fields();
         return true;
       case ChunkKind::kBrokers:
         brokers();
@@ -43,8 +55,7 @@ class ChunkEncoder {
     return false;
   }
 
-  void general() {
-    out_.unsigned_varint(state_.chunk_hashes.size());
+  void general_fields() {
     out_.unsigned_varint(state_.position.value());
     out_.unsigned_varint(state_.feature_level.value());
     out_.varint(state_.log_time);
@@ -141,10 +152,23 @@ class ChunkEncoder {
 
     out_.unsigned_varint(topics);
     for (auto at = begin; at != end; ++at) topic(at->second);
-    out_.unsigned_varint(block == nullptr ? 0 : block->next_page);
-    out_.unsigned_varint(block == nullptr ? 0 : block->alive);
-    if (block == nullptr) return true;
+    if (block == nullptr) {
+      out_.unsigned_varint(0);
+      out_.unsigned_varint(0);
+      return true;
+    }
+    // While a cut waits for the block, what changed since is kept aside as it was.
+    const BlockCut* cut = block->cut.get();
+    out_.unsigned_varint(cut != nullptr ? cut->next_page : block->next_page);
+    out_.unsigned_varint(cut != nullptr ? cut->alive : block->alive);
     for (uint32_t i = 0; i < kPartitionsPerBlock; ++i) {
+      if (cut != nullptr) {
+        auto kept = cut->parts.find(i);
+        if (kept != cut->parts.end()) {
+          out_.raw(kept->second);
+          continue;
+        }
+      }
       if (block->partitions[i].is_alive()) partition(i, block->partitions[i]);
     }
     return true;
@@ -243,13 +267,34 @@ class ChunkEncoder {
 
   const StateData& state_;
   const ChunkKey key_;
-  ByteWriter out_{4096};
+  ByteWriter out_;
 };
 
 }  // namespace
 
 std::vector<uint8_t> encode_chunk(const StateData& state, const ChunkKey& key) {
   return ChunkEncoder(state, key).encode();
+}
+
+std::vector<uint8_t> encode_partition(const StateData& state, PartitionHandle handle) {
+  return ChunkEncoder(state, {ChunkKind::kPartitions, handle.value() / kPartitionsPerBlock})
+      .encode_part(handle);
+}
+
+std::vector<uint8_t> encode_general_fields(const StateData& state) {
+  return ChunkEncoder(state, {ChunkKind::kGeneral}).encode_general_fields();
+}
+
+std::vector<uint8_t> encode_general(uint64_t other_chunks, ByteView fields) {
+  ByteWriter out(fields.size() + 24);
+  out.u8(kChunkVersion);
+  out.u8(static_cast<uint8_t>(ChunkKind::kGeneral));
+  out.unsigned_varint(0);
+  out.unsigned_varint(0);
+  out.unsigned_varint(other_chunks);
+  out.raw(fields);
+  out.be(crc32c(out.view()));
+  return out.take();
 }
 
 }  // namespace varve::metadata

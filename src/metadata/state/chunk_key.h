@@ -1,10 +1,9 @@
-// How the state is cut into chunks: the unit of hashing and, later, of what a snapshot writes anew. The cut never
+// How the state is cut into chunks: the unit of hashing and of what a snapshot writes anew. The cut never
 // moves as the state grows, so a chunk whose part of the state did not change keeps its bytes.
 #pragma once
 
 #include <compare>
 #include <cstdint>
-#include <set>
 
 #include "base/ids.h"
 
@@ -33,8 +32,5 @@ struct ChunkKey {
 
   auto operator<=>(const ChunkKey&) const = default;
 };
-
-// Chunks changed since they were last hashed.
-using DirtyChunks = std::set<ChunkKey>;
 
 }  // namespace varve::metadata

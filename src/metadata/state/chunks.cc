@@ -9,34 +9,16 @@ namespace {
 constexpr ChunkKey kGeneralChunk{ChunkKind::kGeneral};
 constexpr ChunkKey kBrokersChunk{ChunkKind::kBrokers};
 
-// Hashes what changed since the last time.
-void refresh_hashes(StateData& state) {
-  for (const ChunkKey& key : state.dirty) {
-    auto known = state.chunk_hashes.find(key);
-    if (known != state.chunk_hashes.end()) state.chunk_hash_sum -= known->second;
-    std::vector<uint8_t> bytes = encode_chunk(state, key);
-    if (key.kind == ChunkKind::kPartitions) state.partitions.mark_clean(key.first);
-    if (bytes.empty()) {
-      if (known != state.chunk_hashes.end()) state.chunk_hashes.erase(known);
-      continue;
-    }
-    uint64_t hash = hash64(bytes);
-    state.chunk_hash_sum += hash;
-    state.chunk_hashes[key] = hash;
-  }
-  state.dirty.clear();
-}
-
 }  // namespace
 
 uint64_t State::hash() const {
-  refresh_hashes(*impl_);
+  impl_->changes.rehash();
   return impl_->chunk_hash_sum + hash64(encode_chunk(*impl_, kGeneralChunk)) +
          hash64(encode_chunk(*impl_, kBrokersChunk));
 }
 
 std::vector<Slice> State::to_chunks() const {
-  refresh_hashes(*impl_);
+  impl_->changes.rehash();
   std::vector<Slice> chunks;
   chunks.reserve(2 + impl_->chunk_hashes.size());
   chunks.push_back(Slice::take(encode_chunk(*impl_, kGeneralChunk)));
@@ -46,6 +28,12 @@ std::vector<Slice> State::to_chunks() const {
   }
   return chunks;
 }
+
+void State::begin_cut(CutKind kind) { impl_->changes.begin_cut(kind); }
+bool State::has_cut() const { return impl_->changes.has_cut(); }
+bool State::step_cut(size_t bytes) { return impl_->changes.step_cut(bytes); }
+StateCut State::end_cut() { return impl_->changes.end_cut(); }
+void State::drop_cut() { impl_->changes.drop_cut(); }
 
 Result<State, EntryError> State::from_chunks(const std::vector<Slice>& chunks, PlantedBugs bugs) {
   State state(bugs);

@@ -89,6 +89,38 @@ TEST(Chunks, EveryEntryThatAppliesChangesTheHash) {
   }
 }
 
+// A cut that takes its time gives what the state was, whatever happens meanwhile.
+TEST(Cuts, GiveTheStateAsItWasWhenTheyBeganWhileApplyGoesOn) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    RandomHistory history(seed);
+    RandomHistory twin(seed);
+    Random random(seed);
+    std::vector<std::vector<uint8_t>> expected;
+    uint64_t expected_hash = 0;
+    int completed = 0;
+    for (int i = 0; i < 500; ++i) {
+      history.next();
+      twin.next();
+      if (!history.state.has_cut() && random.chance(1, 10)) {
+        expected = bytes_of(twin.state.to_chunks());
+        expected_hash = twin.state.hash();
+        history.state.begin_cut(random.chance(1, 2) ? CutKind::kChunks : CutKind::kHash);
+      }
+      if (!history.state.has_cut()) continue;
+      if (random.chance(1, 40)) history.state.drop_cut();
+      if (random.chance(1, 40)) ASSERT_EQ(history.state.hash(), twin.state.hash());
+      if (!history.state.has_cut() || !random.chance(1, 6) || !history.state.step_cut(1)) continue;
+      StateCut cut = history.state.end_cut();
+      ++completed;
+      ASSERT_EQ(cut.hash, expected_hash) << "seed " << seed << " step " << i;
+      if (!cut.chunks.empty()) ASSERT_EQ(bytes_of(cut.chunks), expected) << "seed " << seed << " step " << i;
+    }
+    if (history.state.has_cut()) history.state.drop_cut();
+    ASSERT_EQ(history.state.hash(), twin.state.hash()) << "seed " << seed;
+    EXPECT_GT(completed, 2);
+  }
+}
+
 class LongPartition : public ::testing::Test, public StateDriver {
  protected:
   Incarnation broker = register_broker(1);
@@ -102,6 +134,31 @@ class LongPartition : public ::testing::Test, public StateDriver {
     }
   }
 };
+
+TEST_F(LongPartition, KeepsItsPagesForACutThroughNewOnesTrimAndDeletion) {
+  commit_runs(1000);
+  std::vector<std::vector<uint8_t>> expected = bytes_of(state.to_chunks());
+  auto cut_after = [&](auto change) {
+    State copy = State::from_chunks(slices_of(expected)).value();
+    std::swap(copy, state);
+    state.begin_cut(CutKind::kChunks);
+    change();
+    state.step_cut(SIZE_MAX);
+    EXPECT_EQ(bytes_of(state.end_cut().chunks), expected);
+    EXPECT_EQ(state.hash(), hash_from_scratch(state));
+  };
+  std::vector<RunSpec> specs;
+  for (int i = 0; i < 600; ++i) {
+    specs.push_back({.partition = partition});
+    specs.push_back({.partition = other});
+  }
+  Entry grow = entry_of(broker, {object_of(broker, specs)});
+  cut_after([&] { apply_bytes(encode_entry(grow)); });
+  for (auto offset : {Offset(1), Offset(700), Offset(3000)}) {
+    cut_after([&] { apply_bytes(encode_entry(entry_of(broker, {SetLogStart{partition, offset}}))); });
+  }
+  cut_after([&] { apply_bytes(encode_entry(entry_of(broker, {DeleteTopic{topic_id(1)}}))); });
+}
 
 TEST_F(LongPartition, IsCutIntoPagesThatRoundTrip) {
   commit_runs(1000);

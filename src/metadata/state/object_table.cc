@@ -28,9 +28,9 @@ const Object* ObjectTable::find(ObjectId id) const {
 }
 
 Object& ObjectTable::find_or_add(const CommitObject& command, DereferenceMoment now) {
-  auto [at, is_new] = by_id_.try_emplace(command.object);
-  Object& object = at->second;
-  if (!is_new) return object;
+  if (Object* known = find(command.object)) return *known;
+  touch(command.object);
+  Object& object = by_id_[command.object];
   object.id = command.object;
   object.epoch = command.epoch;
   object.bytes = command.bytes;
@@ -42,7 +42,7 @@ Object& ObjectTable::find_or_add(const CommitObject& command, DereferenceMoment 
 }
 
 void ObjectTable::resolve(Object& object, uint32_t index) {
-  mark_dirty(object);
+  touch(object.id);
   if (++object.resolved == object.run_count) {
     object.resolved_bits = {};
     return;
@@ -53,25 +53,30 @@ void ObjectTable::resolve(Object& object, uint32_t index) {
 }
 
 void ObjectTable::add_reference(Object& object) {
-  if (object.references++ != 0) return;
+  if (object.references != 0) {
+    ++object.references;
+    return;
+  }
+  touch(object.id);
+  object.references = 1;
   pending_.erase({object.dereferenced.position, object.id});
   object.dereferenced = {};
   object.needs_grace = false;
-  mark_dirty(object);
 }
 
 void ObjectTable::remove_reference(Object& object, DereferenceMoment now, bool is_readable) {
   CHECK(object.references > 0);
   if (is_readable && !object.may_have_readers) {
+    touch(object.id);
     object.may_have_readers = true;
-    mark_dirty(object);
   }
+  if (object.references == 1) touch(object.id);
   if (--object.references == 0) make_pending(object, now, object.may_have_readers);
 }
 
 void ObjectTable::forget(Object& object) {
   CHECK(object.is_pending());
-  mark_dirty(object);
+  touch(object.id);
   pending_.erase({object.dereferenced.position, object.id});
   by_id_.erase(ObjectId(object.id));
 }
@@ -95,9 +100,8 @@ void ObjectTable::make_pending(Object& object, DereferenceMoment now, bool needs
   object.dereferenced = now;
   object.needs_grace = needs_grace;
   pending_.emplace(std::pair(now.position, object.id), &object);
-  mark_dirty(object);
 }
 
-void ObjectTable::mark_dirty(const Object& object) { dirty_->insert(chunk_of(object.id)); }
+void ObjectTable::touch(const ObjectId& id) { changes_->touch(chunk_of(id)); }
 
 }  // namespace varve::metadata

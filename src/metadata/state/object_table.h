@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "metadata/state/chunk_key.h"
+#include "metadata/state/chunk_changes.h"
 #include "metadata/state/entry.h"
 #include "metadata/state/state.h"
 
@@ -40,7 +40,7 @@ struct Object {
 // when its deletion is confirmed. Owned by one state; not thread-safe.
 class ObjectTable {
  public:
-  explicit ObjectTable(DirtyChunks& dirty) : dirty_(&dirty) {}
+  explicit ObjectTable(ChunkChanges& changes) : changes_(&changes) {}
 
   Object* find(ObjectId id);
   const Object* find(ObjectId id) const;
@@ -67,10 +67,12 @@ class ObjectTable {
   const Pending& pending() const { return pending_; }  // oldest first
 
  private:
+  // Of an object that was touched.
   void make_pending(Object& object, DereferenceMoment now, bool needs_grace);
-  void mark_dirty(const Object& object);
+  // Before the object changes.
+  void touch(const ObjectId& id);
 
-  DirtyChunks* dirty_;
+  ChunkChanges* changes_;
   ById by_id_;
   Pending pending_;
 };

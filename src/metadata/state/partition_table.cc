@@ -36,11 +36,11 @@ Partition* PartitionTable::find(PartitionHandle handle) {
 
 PartitionHandle PartitionTable::add(const TopicRecord& topic, PartitionIndex index) {
   PartitionHandle handle = next_handle_;
+  touch_block(block_number(handle));
   ++next_handle_;
   Partition* partition = restore(handle);
   partition->topic = &topic;
   partition->index = index;
-  mark_dirty(handle);
   return handle;
 }
 
@@ -48,25 +48,23 @@ void PartitionTable::remove(PartitionHandle handle, DereferenceMoment now) {
   Partition* partition = find(handle);
   CHECK(partition != nullptr);
   PartitionBlock& in = *blocks_[block_number(handle)];
-  mark_dirty(handle);
+  size_t number = block_number(handle);
+  touch_block(number);
   partition->runs.remove_below(
       INT64_MAX,
       [&](const CompactRun& run) {
         if (run.object != nullptr) objects_->remove_reference(*run.object, now, /*is_readable=*/false);
       },
-      [&](uint64_t page, bool) {
-        in.page_owners.erase(page);
-        dirty_->insert(history_chunk(block_number(handle), page));
-      });
+      [&](uint64_t page) { touch_page(number, page); }, [&](uint64_t page) { in.page_owners.erase(page); });
   *partition = {};
   --alive_;
-  if (--in.alive == 0) blocks_[block_number(handle)].reset();
+  if (--in.alive == 0) blocks_[number].reset();
 }
 
 void PartitionTable::append(PartitionHandle handle, Partition& partition, CompactRun run) {
+  before_change(handle);
   run.base_offset = partition.high_watermark;
   partition.high_watermark = run.end_offset();
-  mark_dirty(handle);
   CompactRun* last = partition.runs.open_run();
   if (last != nullptr && continues(*last, run)) {
     last->bytes += run.bytes;
@@ -77,33 +75,58 @@ void PartitionTable::append(PartitionHandle handle, Partition& partition, Compac
   if (run.object != nullptr) objects_->add_reference(*run.object);
   if (!partition.runs.push_back(run)) return;
   PartitionBlock& in = *blocks_[block_number(handle)];
+  touch_page(block_number(handle), in.next_page);
   uint64_t page = in.next_page++;
   partition.runs.seal_tail(page);
   in.page_owners.emplace(page, handle);
-  dirty_->insert(history_chunk(block_number(handle), page));
 }
 
 void PartitionTable::set_log_start(PartitionHandle handle, Partition& partition, int64_t log_start,
                                    DereferenceMoment now) {
-  PartitionBlock& in = *blocks_[block_number(handle)];
+  size_t number = block_number(handle);
+  PartitionBlock& in = *blocks_[number];
+  before_change(handle);
   partition.log_start = log_start;
-  mark_dirty(handle);
   partition.runs.remove_below(
       log_start,
       [&](const CompactRun& run) {
         if (run.object != nullptr) objects_->remove_reference(*run.object, now, /*is_readable=*/true);
       },
-      [&](uint64_t page, bool is_gone) {
-        if (is_gone) in.page_owners.erase(page);
-        dirty_->insert(history_chunk(block_number(handle), page));
-      });
+      [&](uint64_t page) { touch_page(number, page); }, [&](uint64_t page) { in.page_owners.erase(page); });
 }
 
-void PartitionTable::mark_dirty(PartitionHandle handle) {
-  PartitionBlock& in = *blocks_[block_number(handle)];
+void PartitionTable::before_change(PartitionHandle handle) {
+  size_t number = block_number(handle);
+  PartitionBlock& in = *blocks_[number];
+  if (in.cut) {
+    auto [part, is_new] = in.cut->parts.try_emplace(static_cast<uint32_t>(place_in_block(handle)));
+    if (is_new) part->second = changes_->encode_part(handle);
+  }
   if (in.is_dirty) return;
   in.is_dirty = true;
-  dirty_->insert({ChunkKind::kPartitions, block_number(handle)});
+  changes_->mark({ChunkKind::kPartitions, number});
+}
+
+void PartitionTable::touch_block(size_t number) {
+  PartitionBlock* in = block(number);
+  if (in != nullptr && in->is_dirty && !in->cut) return;
+  changes_->touch({ChunkKind::kPartitions, number});
+  if (in != nullptr) in->is_dirty = true;
+}
+
+void PartitionTable::touch_page(size_t number, uint64_t page) {
+  changes_->touch(history_chunk(number, page));
+}
+
+void PartitionTable::begin_cut(size_t number) {
+  PartitionBlock* in = block(number);
+  if (in == nullptr) return;
+  in->is_dirty = false;
+  in->cut = std::make_unique<BlockCut>(BlockCut{.alive = in->alive, .next_page = in->next_page, .parts = {}});
+}
+
+void PartitionTable::end_cut(size_t number) {
+  if (PartitionBlock* in = block(number)) in->cut.reset();
 }
 
 void PartitionTable::mark_clean(size_t number) {

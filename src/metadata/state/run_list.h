@@ -65,10 +65,10 @@ class RunList {
   // From a snapshot: pages come in their order.
   void restore_page(RunPage page);
 
-  // Removes runs that end at or below `offset`, calling `removed` for each; pages touched are given to
-  // `page_changed(number, is_gone)`.
-  template <class OnRun, class OnPage>
-  void remove_below(int64_t offset, OnRun removed, OnPage page_changed);
+  // Removes runs that end at or below `offset`, calling `removed` for each; a page is told to `page_changes` before it
+  // loses runs, and to `page_gone` when it has lost all.
+  template <class OnRun, class OnChange, class OnGone>
+  void remove_below(int64_t offset, OnRun removed, OnChange page_changes, OnGone page_gone);
 
   const RunPage* page(uint64_t number) const;
 
@@ -79,20 +79,21 @@ class RunList {
   std::vector<CompactRun> tail_;
 };
 
-template <class OnRun, class OnPage>
-void RunList::remove_below(int64_t offset, OnRun removed, OnPage page_changed) {
+template <class OnRun, class OnChange, class OnGone>
+void RunList::remove_below(int64_t offset, OnRun removed, OnChange page_changes, OnGone page_gone) {
   auto cut = [&](std::vector<CompactRun>& runs) {
     size_t count = 0;
     while (count < runs.size() && runs[count].end_offset() <= offset) removed(runs[count++]);
     runs.erase(runs.begin(), runs.begin() + static_cast<ptrdiff_t>(count));
-    return count;
   };
   if (pages_) {
     size_t gone = 0;
     for (RunPage& page : *pages_) {
-      if (cut(page.runs) == 0) break;
-      page_changed(page.number, page.runs.empty());
+      if (page.runs.front().end_offset() > offset) break;
+      page_changes(page.number);
+      cut(page.runs);
       if (!page.runs.empty()) break;
+      page_gone(page.number);
       ++gone;
     }
     pages_->erase(pages_->begin(), pages_->begin() + static_cast<ptrdiff_t>(gone));

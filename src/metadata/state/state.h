@@ -88,6 +88,15 @@ struct RetainedSnapshot {
   uint64_t bytes = 0;
 };
 
+// The chunks of a state as they were at one position, or only their hash.
+struct StateCut {
+  LogPosition position{};
+  FenceEpoch fence_epoch{};
+  uint64_t hash = 0;
+  std::vector<Slice> chunks{};  // none if only the hash was asked for
+};
+enum class CutKind : uint8_t { kHash = 0, kChunks = 1 };
+
 // Life: made empty or from a snapshot, then only apply() changes it. Lives on the core executor of one broker;
 // not thread-safe. Its memory is a few hundred bytes a partition and about 40 a run.
 class State {
@@ -158,6 +167,15 @@ class State {
 
   // The state cut into chunks of 1-4 MiB when large, in a fixed order. A chunk's bytes depend only on the state.
   std::vector<Slice> to_chunks() const;
+  // The same bit by bit, so that nothing waits long for it: begin_cut() takes the state as it is, and apply() may go
+  // on while step_cut() encodes. CHECKs that there is one cut at a time.
+  void begin_cut(CutKind kind);
+  bool has_cut() const;
+  // Encodes at least one chunk more, and until it has made `bytes`; true: complete.
+  bool step_cut(size_t bytes);
+  // The complete cut, which is over with that.
+  StateCut end_cut();
+  void drop_cut();
   static Result<State, EntryError> from_chunks(const std::vector<Slice>& chunks, PlantedBugs bugs = {});
 
   // Whose broker holds this State: nothing reads it but the planted bug apply_reads_local_broker.

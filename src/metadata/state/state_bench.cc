@@ -2,6 +2,8 @@
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 
+#include <ctime>
+
 #include "base/random.h"
 #include "metadata/state/benchmark_mix.h"
 #include "metadata/state/state.h"
@@ -128,6 +130,59 @@ void snapshot(benchmark::State& bench) {
   bench.counters["MiB"] = static_cast<double>(bytes) / 1048576;
 }
 BENCHMARK(snapshot)->Unit(benchmark::kMillisecond);
+
+// Of the processor, so that other work on the machine does not count.
+double cpu_ms() { return static_cast<double>(std::clock()) * 1000 / CLOCKS_PER_SEC; }
+
+// The longest that anything waits while a snapshot is cut bit by bit: one step, and one commit of 1,000 runs.
+void cut(benchmark::State& bench) {
+  auto partitions = static_cast<uint32_t>(bench.range(0));
+  Log log(partitions);
+  for (uint32_t i = 0; i < partitions / 1000; ++i) log.apply(log.next(5000, BenchmarkMix::Kind::kPlain));
+  double begin_ms = 0;
+  double step_ms = 0;
+  double apply_ms = 0;
+  double quiet_apply_ms = 0;
+  for (int i = 0; i < 20; ++i) {
+    std::vector<uint8_t> entry = log.next(1000, BenchmarkMix::Kind::kPlain);
+    double before = cpu_ms();
+    log.apply(entry);
+    quiet_apply_ms = std::max(quiet_apply_ms, cpu_ms() - before);
+  }
+  for (auto _ : bench) {
+    double before = cpu_ms();
+    log.state.begin_cut(CutKind::kChunks);
+    begin_ms = std::max(begin_ms, cpu_ms() - before);
+    bool is_complete = false;
+    for (int i = 0; !is_complete; ++i) {
+      std::vector<uint8_t> entry =
+          i % 10 == 0 ? log.next(1000, BenchmarkMix::Kind::kPlain) : std::vector<uint8_t>();
+      before = cpu_ms();
+      if (!entry.empty()) log.apply(entry);
+      if (!entry.empty()) apply_ms = std::max(apply_ms, cpu_ms() - before);
+      before = cpu_ms();
+      is_complete = log.state.step_cut(256 << 10);
+      step_ms = std::max(step_ms, cpu_ms() - before);
+    }
+    before = cpu_ms();
+    benchmark::DoNotOptimize(log.state.end_cut());
+    begin_ms = std::max(begin_ms, cpu_ms() - before);
+  }
+  bench.counters["begin_or_end_ms"] = begin_ms;
+  bench.counters["step_ms"] = step_ms;
+  bench.counters["apply_ms"] = apply_ms;
+  bench.counters["quiet_apply_ms"] = quiet_apply_ms;
+}
+BENCHMARK(cut)->Arg(100'000)->Arg(1'000'000)->Iterations(3)->Unit(benchmark::kMillisecond);
+
+// What the whole cut costs at once, as a broker would wait for it.
+void cut_at_once(benchmark::State& bench) {
+  auto partitions = static_cast<uint32_t>(bench.range(0));
+  Log log(partitions);
+  for (uint32_t i = 0; i < partitions / 1000; ++i) log.apply(log.next(5000, BenchmarkMix::Kind::kPlain));
+  for (auto _ : bench) benchmark::DoNotOptimize(log.state.to_chunks());
+}
+BENCHMARK(cut_at_once)->Arg(100'000)->Arg(1'000'000)->Iterations(3)->Unit(benchmark::kMillisecond);
 
 void restore(benchmark::State& bench) {
   Log log(100'000);

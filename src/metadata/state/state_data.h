@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "metadata/state/broker_table.h"
-#include "metadata/state/chunk_key.h"
+#include "metadata/state/chunk_changes.h"
 #include "metadata/state/object_table.h"
 #include "metadata/state/partition_table.h"
 #include "metadata/state/refusal_counts.h"
@@ -48,13 +48,13 @@ struct StateData {
   std::vector<RetainedSnapshot> snapshots;  // oldest first
   BrokerTable brokers;
 
-  // Since the last hash; the general chunk and that of brokers always count as changed.
-  DirtyChunks dirty;
-  TopicTable topics{dirty};
-  ObjectTable objects{dirty};
-  PartitionTable partitions{objects, dirty};
+  // The general chunk and that of brokers always count as changed.
+  ChunkChanges changes{*this};
+  TopicTable topics{changes};
+  ObjectTable objects{changes};
+  PartitionTable partitions{objects, changes};
 
-  // Hashes of the chunks in `dirty`'s domain as they last were, and their sum.
+  // Hashes of the other chunks, as they were when they were last encoded, and their sum.
   std::map<ChunkKey, uint64_t> chunk_hashes;
   uint64_t chunk_hash_sum = 0;
 

@@ -23,7 +23,7 @@ const TopicRecord& TopicTable::add(const CreateTopic& command, PartitionHandle f
   if (!is_new) {
     // The deleted life gives its number on and leaves.
     record.life = records_.at(newest->second).life + 1;
-    mark_dirty(newest->second);
+    touch(newest->second);
     records_.erase(newest->second);
     newest->second = first;
   }
@@ -33,7 +33,7 @@ const TopicRecord& TopicTable::add(const CreateTopic& command, PartitionHandle f
   view.life = record.life;
   view.configs = command.configs;
   record.view = &view;
-  mark_dirty(first);
+  touch(first);
   return records_.emplace(first, std::move(record)).first->second;
 }
 
@@ -47,9 +47,9 @@ void TopicTable::remove(const Uuid& id) {
   auto at = by_id_.find(id);
   CHECK(at != by_id_.end());
   TopicRecord& record = records_.at(at->second.partitions.front());
+  touch(record.first);
   record.view = nullptr;
   record.producer_ids_before = 0;
-  mark_dirty(record.first);
   by_id_.erase(at);
 }
 
@@ -72,8 +72,8 @@ bool TopicTable::finish_restore() const {
   return true;
 }
 
-void TopicTable::mark_dirty(PartitionHandle first) {
-  dirty_->insert({ChunkKind::kPartitions, first.value() / kPartitionsPerBlock});
+void TopicTable::touch(PartitionHandle first) {
+  changes_->touch({ChunkKind::kPartitions, first.value() / kPartitionsPerBlock});
 }
 
 }  // namespace varve::metadata

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "metadata/state/chunk_key.h"
+#include "metadata/state/chunk_changes.h"
 #include "metadata/state/state.h"
 
 namespace varve::metadata {
@@ -26,7 +26,7 @@ struct TopicRecord {
 // Views and records are nodes and stay where they are. Owned by one state; not thread-safe.
 class TopicTable {
  public:
-  explicit TopicTable(DirtyChunks& dirty) : dirty_(&dirty) {}
+  explicit TopicTable(ChunkChanges& changes) : changes_(&changes) {}
 
   const TopicView* find(std::string_view name) const;
   const TopicView* find(const Uuid& id) const;
@@ -50,9 +50,10 @@ class TopicTable {
   const std::map<PartitionHandle, TopicRecord>& records() const { return records_; }
 
  private:
-  void mark_dirty(PartitionHandle first);
+  // Before the record at `first` changes.
+  void touch(PartitionHandle first);
 
-  DirtyChunks* dirty_;
+  ChunkChanges* changes_;
   std::map<Uuid, TopicView> by_id_;
   std::map<PartitionHandle, TopicRecord> records_;
   std::map<std::string, PartitionHandle, std::less<>> newest_;
