@@ -157,10 +157,7 @@ TEST_F(ProduceTest, ConsecutiveProducesOfOneConnectionShareAnUploadInsteadOfWait
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     co_await create(client, "t", 2);
-    sim::StoreFaults faults;
-    faults.put.slow = 1000;
-    store_.set_faults(faults);
-    // The first one wakes the idle broker; those behind it are taken while its upload is under way.
+    // The first one wakes the idle broker; those behind it are taken while its upload is under way, some milliseconds.
     std::vector<int32_t> ids;
     size_t objects = store_.objects().size();
     for (int i = 0; i < 40; ++i)

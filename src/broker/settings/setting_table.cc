@@ -112,6 +112,17 @@ void add_storage(std::vector<SettingRow>& rows) {
                   integer(1 << 20, cache_max, &Limits::cache_bytes_max)});
 }
 
+void add_metadata(std::vector<SettingRow>& rows) {
+  int64_t bytes_max = int64_t{1} << 40;
+  rows.push_back({SettingGroup::kStorage, "KAFKA_METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS",
+                  "metadata.log.max.record.bytes.between.snapshots", "bytes", "67108864",
+                  between(1024, bytes_max),
+                  "A snapshot of the metadata is written after so many bytes of metadata log. A start reads "
+                  "the newest one and "
+                  "the log behind it; the log before the oldest of three goes.",
+                  integer(1024, bytes_max, &Settings::snapshot_after_bytes)});
+}
+
 void add_write_path(std::vector<SettingRow>& rows) {
   auto group = SettingGroup::kWritePath;
   rows.push_back(
@@ -272,6 +283,7 @@ const std::vector<SettingRow>& setting_table() {
     std::vector<SettingRow> rows;
     add_network(rows);
     add_storage(rows);
+    add_metadata(rows);
     add_write_path(rows);
     add_topics(rows);
     add_limits(rows);

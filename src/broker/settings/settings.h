@@ -29,7 +29,8 @@ struct Settings {
   std::string data_folder;
   // First part of every object's key (KAFSCALE_S3_NAMESPACE).
   std::string key_namespace;
-  size_t io_threads = 0;  // 0: one a core
+  uint64_t snapshot_after_bytes = 0;  // of metadata log
+  size_t io_threads = 0;              // 0: one a core
 
   bool auto_create_topics = false;
   int32_t auto_create_partitions = 0;

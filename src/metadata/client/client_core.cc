@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace varve::metadata {
-namespace {
-
-// Enough for every broker's beats of some minutes.
-constexpr size_t kBeatHashesKept = 256;
-
-}  // namespace
 
 ClientCore::ClientCore(BrokerId broker, PlantedBugs bugs)
     : broker_(broker), bugs_(bugs), state_(bugs), proposer_(bugs) {
@@ -44,6 +38,7 @@ void ClientCore::after_entry(const LogEntry& entry, const ApplyOutcome& outcome)
   note_fences(outcome);
   proposer_.applied(outcome);
   note_beat(entry.position, outcome);
+  if (outcome.has_snapshot) check_snapshot(outcome);
   if (listener_) listener_(outcome);
 }
 
@@ -69,6 +64,7 @@ void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {
   incarnation_.store(incarnation.value(), std::memory_order_relaxed);
   nonce_.store(nonce.value(), std::memory_order_relaxed);
   needs_registration_ = false;
+  asked_at_.reset();  // of the past
   proposer_.registered(nonce, incarnation);
   completion.set(RegistrationResult{incarnation, ""});
 }
@@ -96,32 +92,6 @@ void ClientCore::session_lost(Nonce nonce) {
   if (registration_waiter_) registration_waiter_->set(runtime::Done{});
 }
 
-void ClientCore::note_beat(LogPosition position, const ApplyOutcome& outcome) {
-  if (!outcome.has_beat) return;
-  compare_hashes();
-  hash_at_beat_[position] = state_.hash();
-  while (hash_at_beat_.size() > kBeatHashesKept) hash_at_beat_.erase(hash_at_beat_.begin());
-}
-
-void ClientCore::compare_hashes() {
-  size_t live = state_.live_brokers().size();
-  size_t disagree = 0;
-  for (const auto& [id, incarnation] : state_.live_brokers()) {
-    const BrokerIncarnation& broker = state_.incarnations().at(incarnation);
-    // Each names a position of its own choice.
-    auto own = hash_at_beat_.find(broker.beat_position);
-    disagree += id != broker_ && own != hash_at_beat_.end() && own->second != broker.beat_hash;
-  }
-  // Over again once those that disagreed have gone.
-  is_diverged_ = disagree > 0;
-  // Those that are not known to disagree may agree: only a half against this broker makes it the minority.
-  if (is_diverged_ && 2 * disagree >= live) {
-    fatal_.set(FatalError{
-        fmt::format("the state of this broker is not that of {} of {} live ones: it restarts from a snapshot",
-                    disagree, live)});
-  }
-}
-
 void ClientCore::reload(State state) {
   if (state.position() <= state_.position()) return;
   std::set<PartitionHandle> before;
@@ -131,9 +101,13 @@ void ClientCore::reload(State state) {
   state_ = std::move(state);
   state_.set_local_broker(broker_);
   bytes_since_snapshot_ = 0;
-  newest_snapshot_ = state_.position();
+  newest_snapshot_ = state_.snapshots().empty() ? LogPosition() : state_.snapshots().back().position;
   newest_work_ = state_.position();
   hash_at_beat_.clear();
+  doubted_.clear();
+  asked_at_.reset();
+  is_snapshot_cut_ = false;
+  cancel_snapshot();
   auto own = state_.incarnations().find(incarnation());
   std::optional<EntrySequence> last_sequence;
   if (own != state_.incarnations().end()) last_sequence = own->second.last_sequence;
@@ -227,15 +201,6 @@ std::vector<Incarnation> ClientCore::fences_due(const std::vector<std::pair<Inca
     }
   }
   return due;
-}
-
-std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after) {
-  if (now - last_sent_ < beat_after || state_.live_brokers().size() < 2) return std::nullopt;
-  last_sent_ = now;
-  // Of the last beat's position, where others know their hash too. The first one is compared with nothing; it makes
-  // everybody note the hash at its own.
-  if (hash_at_beat_.empty()) return Beat{state_.position(), state_.hash()};
-  return Beat{hash_at_beat_.rbegin()->first, hash_at_beat_.rbegin()->second};
 }
 
 bool ClientCore::is_first_live() const {

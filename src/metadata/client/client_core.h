@@ -17,6 +17,14 @@
 
 namespace varve::metadata {
 
+// A snapshot to be written: the state at a position whose hash every live broker was asked for.
+struct SnapshotCut {
+  StateCut state;
+  std::vector<LogPosition> retained;  // snapshots then
+};
+
+enum class Agreement : uint8_t { kAwaited, kAgreed, kDisagreed };
+
 // How a registration ended, told when its entry is applied here.
 struct RegistrationResult {
   Incarnation incarnation;  // 0: refused
@@ -64,9 +72,20 @@ class ClientCore {
   // none of this broker's, which is session_lost().
   std::vector<Incarnation> fences_due(const std::vector<std::pair<Incarnation, Nonce>>& live,
                                       const std::vector<Nonce>& sessions);
-  // A beat to propose now, or nullopt: not alone, and silent since `beat_after`.
+  // A beat to propose now, or nullopt: it was asked for, or this broker is not alone, and silent since `beat_after`.
   std::optional<Beat> beat_due(MonotonicTime now, Duration beat_after);
   void sent_entry(MonotonicTime now) { last_sent_ = now; }
+  // The state will be cut at the next Beat{} of this broker, which is to be proposed then: it asks all others for their
+  // hash there. nullopt if another state took its place, or cancel_snapshot().
+  runtime::Completion<std::optional<SnapshotCut>> cut_at_next_beat();
+  void cancel_snapshot();
+  // Whether the live brokers' hashes at that position are this one's.
+  Agreement agreement(LogPosition position) const;
+  // Set when cut_work() has something to do. At most one waiter.
+  runtime::Completion<runtime::Done> cut_wanted();
+  // Does a little of it, in some milliseconds at most; true: there is more.
+  bool cut_work();
+
   // This broker is the one to do a duty that one broker does: the live one with the lowest id.
   bool is_first_live() const;
   // The entries to come are in a grammar that this program does not know: it must not apply them (invariant 2).
@@ -75,6 +94,10 @@ class ClientCore {
   LogPosition newest_work() const { return newest_work_; }
   // For tests: what is remembered of registrations and fences, which must not grow.
   size_t remembered() const { return own_nonces_.size() + fences_proposed_.size(); }
+  // How often a state was found to differ.
+  uint64_t mismatches() const { return mismatches_; }
+  // The newest snapshot is of another state than this broker's, and its writer has gone.
+  bool is_snapshot_overdue() const;
   // States differ somewhere: nobody may snapshot, trim or delete.
   bool is_diverged() const { return is_diverged_; }
 
@@ -93,7 +116,11 @@ class ClientCore {
   void after_entry(const LogEntry& entry, const ApplyOutcome& outcome);
   void note_registration(LogPosition position, const ApplyOutcome& outcome);
   void note_fences(const ApplyOutcome& outcome);
+  // divergence.cc
   void note_beat(LogPosition position, const ApplyOutcome& outcome);
+  void begin_cut_at(LogPosition position, bool is_asked, bool is_own_ask);
+  void end_cut();
+  void check_snapshot(const ApplyOutcome& outcome);
   void tell_of_reload(const std::set<PartitionHandle>& before);
   void compare_hashes();
   void wake_position_waiters();
@@ -117,8 +144,17 @@ class ClientCore {
   uint64_t bytes_since_snapshot_ = 0;
   LogPosition newest_snapshot_;
   MonotonicTime last_sent_;
-  // Own hashes at the positions of the last beats: what the beats of others are compared with.
+  // Own hashes at the positions of the last beats: what the beats and snapshots of others are compared with.
   std::map<LogPosition, uint64_t> hash_at_beat_;
+  std::optional<LogPosition> asked_at_;  // another broker wants this one's hash there
+  std::optional<runtime::Completion<std::optional<SnapshotCut>>> snapshot_wanted_;
+  bool is_snapshot_cut_ = false;  // the state's cut is for that
+  LogPosition snapshot_at_;
+  std::map<Incarnation, uint64_t> answers_;  // hashes at snapshot_at_ by others' beats
+  std::optional<runtime::Completion<runtime::Done>> cut_waiter_;
+  // Retained snapshots that are not of this broker's state, and who took them.
+  std::map<LogPosition, Incarnation> doubted_;
+  uint64_t mismatches_ = 0;
   LogPosition newest_work_;
   bool is_diverged_ = false;
 

@@ -70,6 +70,102 @@ TEST_F(ClientCoreTest, ABrokerBelowTheFeatureLevelHaltsBeforeItAppliesAnEntryOfI
   EXPECT_TRUE(core.fatal().is_set());
 }
 
+// This broker, 0, and two others whose entries the test writes.
+struct ThreeBrokersTest : ClientCoreTest {
+  struct Other {
+    Nonce nonce;
+    Incarnation incarnation{};
+    EntrySequence sequence{1};
+  };
+  Other first{Nonce(101)};
+  Other second{Nonce(102)};
+
+  ThreeBrokersTest() {
+    register_as(kNonce);
+    for (Other* other : {&first, &second}) {
+      apply(StateDriver{}.registration(other == &first ? 1 : 2, other->nonce));
+      other->incarnation = Incarnation(position.value());
+    }
+  }
+  LogPosition send(Other& from, Command command) {
+    from.sequence = from.sequence.plus(1);
+    Entry entry{.nonce = from.nonce, .incarnation = from.incarnation, .sequence = from.sequence};
+    entry.commands.push_back(std::move(command));
+    apply(entry);
+    return position;
+  }
+};
+
+TEST_F(ThreeBrokersTest, ABrokerThatIsAskedSaysItsHashWhereItWasAsked) {
+  LogPosition asked = send(first, Beat{});
+  uint64_t expected = core.state().hash();
+  send(second, AllocateProducerIds{});
+  auto beat = core.beat_due(MonotonicTime(), std::chrono::hours(1));
+  ASSERT_TRUE(beat);
+  EXPECT_EQ(*beat, (Beat{asked, expected}));
+  EXPECT_FALSE(core.beat_due(MonotonicTime(), std::chrono::hours(1))) << "once";
+}
+
+TEST_F(ThreeBrokersTest, ASnapshotOfThisBrokersStateIsAsGoodAsItsOwn) {
+  LogPosition asked = send(first, Beat{});
+  uint64_t hash = core.beat_due(MonotonicTime(), std::chrono::hours(1))->state_hash;
+  send(first, SnapshotTaken{.position = asked, .state_hash = hash});
+  EXPECT_FALSE(core.is_diverged());
+  EXPECT_EQ(core.mismatches(), 0u);
+}
+
+TEST_F(ThreeBrokersTest, ASnapshotOfAnotherStateStopsWhatTrustsItUntilItsWriterHasGone) {
+  LogPosition asked = send(first, Beat{});
+  uint64_t hash = core.beat_due(MonotonicTime(), std::chrono::hours(1))->state_hash;
+  send(first, SnapshotTaken{.position = asked, .state_hash = hash + 1});
+  EXPECT_TRUE(core.is_diverged());
+  EXPECT_FALSE(core.is_snapshot_overdue());
+  EXPECT_GT(core.mismatches(), 0u);
+  EXPECT_FALSE(core.fatal().is_set()) << "one of three, and it is not this one";
+  send(second, FenceBroker{first.incarnation});
+  LogPosition again = send(second, Beat{});
+  EXPECT_FALSE(core.is_diverged());
+  EXPECT_TRUE(core.is_snapshot_overdue()) << "nobody should begin from that one";
+  hash = core.beat_due(MonotonicTime(), std::chrono::hours(1))->state_hash;
+  send(second, SnapshotTaken{.position = again, .state_hash = hash});
+  EXPECT_FALSE(core.is_snapshot_overdue());
+}
+
+TEST_F(ThreeBrokersTest, ABrokerWhoseSnapshotsDifferFromTwoOfThreeStops) {
+  for (Other* other : {&first, &second}) {
+    LogPosition asked = send(*other, Beat{});
+    uint64_t hash = core.beat_due(MonotonicTime(), std::chrono::hours(1))->state_hash;
+    send(*other, SnapshotTaken{.position = asked, .state_hash = hash + 1});
+  }
+  EXPECT_TRUE(core.fatal().is_set());
+}
+
+TEST_F(ThreeBrokersTest, ASnapshotIsAgreedOnceEveryLiveBrokerHasNamedItsHash) {
+  auto wanted = core.cut_at_next_beat();
+  send(first, Beat{});
+  EXPECT_FALSE(wanted.is_set()) << "it is cut where this broker asks";
+  core.proposer().propose({Beat{}}, {});
+  apply_outgoing();
+  ASSERT_TRUE(wanted.is_set());
+  LogPosition at = position;
+  uint64_t hash = core.state().hash();
+  EXPECT_EQ(core.agreement(at), Agreement::kAwaited);
+  send(first, Beat{at, hash});
+  EXPECT_EQ(core.agreement(at), Agreement::kAwaited);
+  send(first, Beat{LogPosition(1), 5});  // goes on
+  send(second, Beat{at, hash});
+  EXPECT_EQ(core.agreement(at), Agreement::kAgreed);
+}
+
+TEST_F(ThreeBrokersTest, ASnapshotThatABrokerContradictsIsNotAgreed) {
+  auto wanted = core.cut_at_next_beat();
+  core.proposer().propose({Beat{}}, {});
+  apply_outgoing();
+  LogPosition at = position;
+  send(first, Beat{at, core.state().hash() + 1});
+  EXPECT_EQ(core.agreement(at), Agreement::kDisagreed);
+}
+
 TEST_F(ClientCoreTest, AReloadTellsWhoeverWaitsThatItsPartitionMayHaveChanged) {
   register_as(kNonce);
   // Another broker's history goes on: a topic is deleted and another made.

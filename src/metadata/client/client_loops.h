@@ -22,14 +22,31 @@ struct MetadataClient::Impl {
   runtime::Task<Result<void, StartError>> start();
   runtime::Task<Result<void, StartError>> join();
   runtime::Task<Result<void, StartError>> open_log();
-  runtime::Task<Result<void, StartError>> load_snapshot(LogPosition tail, LogPosition trimmed);
+  runtime::Task<Result<void, StartError>> check_not_rolled_back(std::vector<FoundSnapshot> found,
+                                                                LogPosition tail);
   runtime::Task<> stop();
+
+  // restoring.cc
+  // What became of a look for a snapshot to begin from.
+  struct Restored {
+    std::shared_ptr<State> state;  // null: there is none to use
+    LogPosition snapshot;          // which one it began from
+    std::string problems;          // of those that could not be used, a line each
+  };
+  using RestoreResult = LogResult<Restored>;  // kUnavailable: log or store gave no answer
+  // The newest of `found`, above `above` and not below `trimmed`, that is whole and that the log records, with the log
+  // applied at least up to where it does.
+  runtime::Task<RestoreResult> restore(std::vector<FoundSnapshot> found, LogPosition above,
+                                       LogPosition trimmed);
+  // Applies the log to the state of a snapshot until it has seen that the snapshot was recorded: true. False: the log
+  // up to its tail does not record it.
+  runtime::Task<LogResult<bool>> replay_to_record(std::shared_ptr<State> state);
 
   // following.cc
   runtime::Task<> follow_loop();
   // Applies what the log has now. kTrimmed entries are replaced by a snapshot.
   runtime::Task<LogResult<void>> catch_up();
-  runtime::Task<LogResult<void>> reload_newest_snapshot();
+  runtime::Task<LogResult<void>> reload_newest_snapshot(LogPosition trimmed);
   runtime::Task<> sync_loop();
   runtime::Task<Result<LogPosition, SyncError>> sync(MonotonicTime deadline);
 
@@ -50,6 +67,12 @@ struct MetadataClient::Impl {
   // snapshotting.cc
   runtime::Task<> snapshot_loop();
   runtime::Task<bool> take_snapshot();
+  // The state at a beat that asks all others for their hash there.
+  runtime::Task<std::optional<SnapshotCut>> cut_snapshot();
+  // Whether all live brokers have the same state there; waits for those that have not said yet.
+  runtime::Task<bool> is_agreed(LogPosition position);
+  runtime::Task<> trim_and_delete();
+  runtime::Task<> cut_loop();
 
   void end_with(const std::string& message) { core.fatal().set(FatalError{message}); }
   static bool is_fatal(LogErrc code) {
@@ -67,8 +90,7 @@ struct MetadataClient::Impl {
 
   ClientCore core;
   SnapshotStore snapshots;
-  LogPosition last_cut;  // of the newest snapshot tried; snapshot_loop() only
-  SyncQueue syncs;       // core only
+  SyncQueue syncs;  // core only
   std::atomic<int64_t> last_progress{0};
 
   Counter& appends;
@@ -76,6 +98,7 @@ struct MetadataClient::Impl {
   Counter& sync_failures;
   Counter& snapshots_taken;
   Counter& snapshot_failures;
+  Counter& state_mismatches;
   Histogram& append_seconds;
   Histogram& apply_seconds;
   runtime::TaskScope scope;

@@ -42,7 +42,7 @@ Task<LogResult<void>> MetadataClient::Impl::catch_up() {
     auto page = co_await log.read(position, kPageBytes);
     bool needs_snapshot = page ? page->trimmed > position : page.error().code == LogErrc::kTrimmed;
     if (needs_snapshot) {
-      auto reloaded = co_await reload_newest_snapshot();
+      auto reloaded = co_await reload_newest_snapshot(page ? page->trimmed : position.plus(1));
       if (!reloaded) co_return reloaded;
       continue;
     }
@@ -52,29 +52,22 @@ Task<LogResult<void>> MetadataClient::Impl::catch_up() {
   }
 }
 
-Task<LogResult<void>> MetadataClient::Impl::reload_newest_snapshot() {
+Task<LogResult<void>> MetadataClient::Impl::reload_newest_snapshot(LogPosition trimmed) {
   auto found = co_await snapshots.find();
   if (!found) co_return fail(LogErrc::kUnavailable, found.error().message);
-  for (const FoundSnapshot& snapshot : *found) {
-    LogPosition position = co_await call(runtime.core(), [this] { return core.state().position(); });
-    if (snapshot.position <= position) break;
-    auto state = co_await snapshots.load(snapshot, bugs);
-    if (!state && state.error().code == SnapshotErrc::kStore) {
-      co_return fail(LogErrc::kUnavailable, state.error().message);
-    }
-    if (!state) {
-      logger.warn("snapshot damaged, trying an older one", {{"problem", state.error().message}});
-      continue;
-    }
-    auto shared = std::make_shared<State>(std::move(*state));
-    co_await call(runtime.core(), [this, shared] { core.reload(std::move(*shared)); });
-    logger.info("reloaded a snapshot, the log was trimmed past this broker",
-                {{"position", snapshot.position}});
-    co_return LogResult<void>{};
+  LogPosition position = co_await call(runtime.core(), [this] { return core.state().position(); });
+  auto restored = co_await restore(std::move(*found), position, trimmed);
+  if (!restored) co_return pass_error(restored);
+  if (!restored->state) {
+    // One that another broker has just recorded may not be listed yet; asking again is all that helps.
+    co_return fail(LogErrc::kUnavailable,
+                   "the log is trimmed above this broker and no newer snapshot can be used:" +
+                       (restored->problems.empty() ? " none was found" : restored->problems));
   }
-  // A snapshot under way may not be listed yet by its writer's trim; asking again is all that helps.
-  co_return fail(LogErrc::kUnavailable,
-                 "the log is trimmed above this broker and no newer whole snapshot is there");
+  co_await call(runtime.core(), [this, state = restored->state] { core.reload(std::move(*state)); });
+  logger.info("reloaded a snapshot, the log was trimmed past this broker",
+              {{"position", restored->snapshot}});
+  co_return LogResult<void>{};
 }
 
 Task<> MetadataClient::Impl::sync_loop() {

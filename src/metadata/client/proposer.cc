@@ -9,11 +9,12 @@ namespace {
 // Room for the header and checksum beside the commands.
 constexpr size_t kEntryOverheadBytes = 128;
 
-// Commands that free room in the log or the store go on when it is full.
+// Commands that free room in the log or the store go on when it is full, and beats with them: a snapshot begins with one.
 bool frees_room(const Command& command) {
   return std::holds_alternative<FenceBroker>(command) || std::holds_alternative<SetLogStart>(command) ||
          std::holds_alternative<DeleteTopic>(command) || std::holds_alternative<AdvanceGcFence>(command) ||
-         std::holds_alternative<ObjectsDeleted>(command) || std::holds_alternative<SnapshotTaken>(command);
+         std::holds_alternative<ObjectsDeleted>(command) || std::holds_alternative<Beat>(command) ||
+         std::holds_alternative<SnapshotTaken>(command);
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ Task<> MetadataClient::Impl::registration_loop() {
 
 Task<> MetadataClient::Impl::membership_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
+  uint64_t mismatches_seen = 0;
   while (!context.stop.stop_requested()) {
     // In this order: a session begins before its registration is appended, so a live incarnation of this list
     // whose session is not in the later answer has lost it.
@@ -112,6 +113,12 @@ Task<> MetadataClient::Impl::membership_loop() {
         logger.info("fencing a broker without a session", {{"incarnation", incarnation}});
         co_await propose_and_forget(FenceBroker{incarnation});
       }
+    }
+    uint64_t mismatches = co_await call(runtime.core(), [this] { return core.mismatches(); });
+    if (mismatches > mismatches_seen) {
+      state_mismatches.add(mismatches - mismatches_seen);
+      logger.error("states of brokers differ: no snapshots, trimming and deleting until they agree", {});
+      mismatches_seen = mismatches;
     }
     auto beat =
         co_await call(runtime.core(), [this] { return core.beat_due(runtime.now(), config.beat_after); });

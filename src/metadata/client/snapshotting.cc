@@ -4,6 +4,11 @@ namespace varve::metadata {
 namespace {
 
 constexpr Duration kCheckInterval = 1s;
+// For a large state to be cut.
+constexpr Duration kCutWithin = 60s;
+// For the other live brokers to say their hash. One that does not is fenced before.
+constexpr Duration kAgreeWithin = 30s;
+constexpr Duration kAskAgainAfter = 100ms;
 
 std::vector<LogPosition> retained_positions(const State& state) {
   std::vector<LogPosition> positions;
@@ -28,63 +33,99 @@ Task<> MetadataClient::Impl::snapshot_loop() {
       // One broker does it; the others step in when it falls far behind.
       uint64_t threshold =
           core.is_first_live() ? config.snapshot_after_bytes : 2 * config.snapshot_after_bytes;
-      return core.bytes_since_snapshot() >= threshold ||
-             (core.is_first_live() && is_old && core.state().pending_deletions() > 0);
+      bool is_wanted = core.state().pending_deletions() > 0 || core.is_snapshot_overdue();
+      return core.bytes_since_snapshot() >= threshold || (core.is_first_live() && is_old && is_wanted);
     });
     if (!is_due) continue;
     last_taken = runtime.now();
     if (co_await take_snapshot()) {
       snapshots_taken.add();
+      co_await trim_and_delete();
     } else {
       snapshot_failures.add();
     }
   }
 }
 
+// Cuts what is to be hashed or written, a little at a time, so that nobody waits long for the core.
+Task<> MetadataClient::Impl::cut_loop() {
+  runtime::TaskContext& context = co_await runtime::this_context();
+  while (!context.stop.stop_requested()) {
+    auto wanted = co_await call(runtime.core(), [this] { return core.cut_wanted(); });
+    co_await runtime::wait_until(wanted, MonotonicTime::never(), runtime::Done{});
+    bool has_more = true;
+    while (has_more && !context.stop.stop_requested()) {
+      has_more = co_await call(runtime.core(), [this] { return core.cut_work(); });
+    }
+  }
+}
+
+Task<std::optional<SnapshotCut>> MetadataClient::Impl::cut_snapshot() {
+  std::optional<SnapshotCut> none;
+  auto wanted = co_await call(runtime.core(), [this] { return core.cut_at_next_beat(); });
+  // An entry of its own for each try also makes the names of each try new (invariant 8).
+  auto asked = co_await propose(Beat{});
+  auto cut = asked ? co_await runtime::wait_until(wanted, runtime.now() + kCutWithin, none) : none;
+  if (!cut) co_await call(runtime.core(), [this] { core.cancel_snapshot(); });
+  co_return cut;
+}
+
+Task<bool> MetadataClient::Impl::is_agreed(LogPosition position) {
+  runtime::TaskContext& context = co_await runtime::this_context();
+  MonotonicTime deadline = runtime.now() + kAgreeWithin;
+  while (!context.stop.stop_requested()) {
+    Agreement agreement =
+        co_await call(runtime.core(), [this, position] { return core.agreement(position); });
+    if (agreement != Agreement::kAwaited) co_return agreement == Agreement::kAgreed;
+    if (runtime.now() >= deadline) break;
+    co_await runtime::sleep_for(kAskAgainAfter);
+  }
+  co_return false;
+}
+
 Task<bool> MetadataClient::Impl::take_snapshot() {
-  struct Cut {
-    LogPosition position;
-    FenceEpoch epoch;
-    uint64_t hash = 0;
-    std::vector<Slice> chunks;
-    std::vector<LogPosition> retained;
-  };
-  // What an earlier try at this position wrote may have been deleted by another broker, and its names must not be
-  // written again (invariant 8): so the log moves on first.
-  bool was_tried = co_await call(runtime.core(), [this] { return core.state().position() == last_cut; });
-  if (was_tried && !co_await propose(Beat{})) co_return false;
-  Cut cut = co_await call(runtime.core(), [this] {
-    const State& state = core.state();
-    return Cut{state.position(), state.fence_epoch(), state.hash(), state.to_chunks(),
-               retained_positions(state)};
-  });
-  last_cut = cut.position;
-  auto written = co_await snapshots.write(cut.position, core.nonce(), cut.epoch, cut.hash,
-                                          std::move(cut.chunks), std::move(cut.retained));
+  std::optional<SnapshotCut> cut = co_await cut_snapshot();
+  if (!cut) {
+    logger.warn("snapshot failed", {{"problem", "the state could not be cut"}});
+    co_return false;
+  }
+  LogPosition position = cut->state.position;
+  uint64_t hash = cut->state.hash;
+  auto written = co_await snapshots.write(position, core.nonce(), cut->state.fence_epoch, hash,
+                                          std::move(cut->state.chunks), std::move(cut->retained));
   if (!written) {
     logger.warn("snapshot failed", {{"problem", written.error().message}});
     co_return false;
   }
-  uint64_t bytes = 0;
-  for (const auto& chunk : written->chunks) bytes += chunk.bytes;
-  auto proposed = co_await propose(SnapshotTaken{cut.position, written->predecessor, cut.hash, bytes});
-  if (!proposed || proposed->front().verdict != CommandVerdict::kDone) {
-    logger.info("snapshot not recorded", {{"position", cut.position}});
+  if (!co_await is_agreed(position)) {
+    logger.warn("snapshot not recorded: not every live broker says that it is of its state",
+                {{"position", position}});
     co_return false;
   }
+  uint64_t bytes = 0;
+  for (const auto& chunk : written->chunks) bytes += chunk.bytes;
+  auto proposed = co_await propose(SnapshotTaken{position, written->predecessor, hash, bytes});
+  bool is_recorded = proposed && proposed->front().verdict == CommandVerdict::kDone;
+  if (!is_recorded) logger.info("snapshot not recorded", {{"position", position}});
+  co_return is_recorded;
+}
+
+Task<> MetadataClient::Impl::trim_and_delete() {
   struct Retained {
+    bool is_diverged = false;
     LogPosition trimmable;
     std::vector<LogPosition> positions;
     std::set<Nonce> registered;
   };
   Retained retained = co_await call(runtime.core(), [this] {
-    Retained result{core.state().trimmable(), retained_positions(core.state()), {}};
+    Retained result{core.is_diverged(), core.state().trimmable(), retained_positions(core.state()), {}};
     for (const auto& [incarnation, broker] : core.state().incarnations()) {
       result.registered.insert(broker.nonce);
     }
     if (bugs.trim_above_snapshot) result.trimmable = core.state().position();
     return result;
   });
+  if (retained.is_diverged) co_return;
   if (retained.trimmable.value() > 0) {
     auto trimmed = co_await log.trim(retained.trimmable);
     if (!trimmed) logger.warn("trimming the log failed", {{"problem", trimmed.error().message}});
@@ -92,7 +133,6 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
   auto deleted =
       co_await snapshots.delete_unretained(std::move(retained.positions), std::move(retained.registered));
   if (!deleted) logger.warn("deleting old snapshots failed", {{"problem", deleted.error().message}});
-  co_return true;
 }
 
 }  // namespace varve::metadata

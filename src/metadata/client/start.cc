@@ -28,6 +28,9 @@ MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in,
       snapshots_taken(metrics.counter("varve_snapshots_total", "Snapshots of the metadata state taken.")),
       snapshot_failures(
           metrics.counter("varve_snapshot_failures_total", "Snapshots that could not be taken.")),
+      state_mismatches(metrics.counter(
+          "varve_state_mismatches_total",
+          "Times that this broker's state was found to differ from another broker's or from a snapshot.")),
       append_seconds(metrics.histogram("varve_log_append_seconds", "Time of one append to the metadata log.",
                                        kStageSecondsBuckets)),
       apply_seconds(metrics.histogram("varve_log_apply_seconds",
@@ -56,6 +59,7 @@ Task<Result<void, StartError>> MetadataClient::Impl::join() {
   last_progress.store(runtime.now().since_zero().count(), std::memory_order_relaxed);
   scope.spawn(executor, "metadata follow", follow_loop());
   scope.spawn(executor, "metadata sync", sync_loop());
+  scope.spawn(executor, "metadata cuts", cut_loop());
   auto registered = co_await register_broker();
   if (!registered) co_return registered;
   scope.spawn(executor, "metadata append", append_loop());
@@ -89,48 +93,39 @@ Task<Result<void, StartError>> MetadataClient::Impl::open_log() {
   } else {
     co_return fail(StartErrc::kLog, first_page.error().message);
   }
-  co_return co_await load_snapshot(*tail, trimmed);
-}
-
-Task<Result<void, StartError>> MetadataClient::Impl::load_snapshot(LogPosition tail, LogPosition trimmed) {
   auto found = co_await snapshots.find();
   if (!found) co_return fail(StartErrc::kStore, found.error().message);
-  if (!found->empty() && found->front().position > tail) {
-    // Others may have got so far since the tail was read. Now it is at or above all that was found, if it is sound.
-    auto later = co_await log.tail();
-    if (!later) co_return fail(StartErrc::kLog, later.error().message);
-    tail = *later;
-  }
-  std::string problems;
-  for (const FoundSnapshot& snapshot : *found) {
-    if (snapshot.position > tail) {
-      co_return fail(
-          StartErrc::kRolledBack,
-          fmt::format("snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
-                      "back. Serving from it would lose what came after; use 'varve restore'",
-                      snapshot.key, tail));
-    }
-    if (snapshot.position < trimmed) break;
-    auto state = co_await snapshots.load(snapshot, bugs);
-    if (!state && state.error().code == SnapshotErrc::kStore) {
-      co_return fail(StartErrc::kStore, state.error().message);
-    }
-    if (state) {
-      auto shared = std::make_shared<State>(std::move(*state));
-      co_await call(runtime.core(), [this, shared] { core.reload(std::move(*shared)); });
-      co_return Result<void, StartError>{};
-    }
-    logger.warn("snapshot damaged, trying an older one", {{"problem", state.error().message}});
-    problems += "\n  " + state.error().message;
+  auto checked = co_await check_not_rolled_back(*found, *tail);
+  if (!checked) co_return checked;
+  auto restored = co_await restore(std::move(*found), LogPosition(0), trimmed);
+  if (!restored) co_return fail(StartErrc::kStore, restored.error().message);
+  if (restored->state) {
+    co_await call(runtime.core(), [this, state = restored->state] { core.reload(std::move(*state)); });
+    logger.info("restored the state from a snapshot", {{"position", restored->snapshot}});
+    co_return Result<void, StartError>{};
   }
   // A log that was never trimmed tells everything by itself.
   if (trimmed.value() == 0) co_return Result<void, StartError>{};
   co_return fail(
       StartErrc::kSnapshotsDamaged,
-      fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that is whole:{}\nPut "
-                  "the named objects back from a copy of the bucket (versioning, replica) and start again, "
-                  "or use 'varve restore'",
-                  trimmed, problems.empty() ? "\n  none was found" : problems));
+      fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that can be used:{}\nPut "
+                  "the named objects back from a copy of the bucket (an older version, a replica, a backup) "
+                  "and start again",
+                  trimmed, restored->problems.empty() ? "\n  none was found" : restored->problems));
+}
+
+Task<Result<void, StartError>> MetadataClient::Impl::check_not_rolled_back(std::vector<FoundSnapshot> found,
+                                                                           LogPosition tail) {
+  if (found.empty() || found.front().position <= tail) co_return Result<void, StartError>{};
+  // Others may have got so far since the tail was read. Now it is at or above all that was found, if it is sound.
+  auto later = co_await log.tail();
+  if (!later) co_return fail(StartErrc::kLog, later.error().message);
+  if (found.front().position <= *later) co_return Result<void, StartError>{};
+  co_return fail(
+      StartErrc::kRolledBack,
+      fmt::format("snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
+                  "back. Serving from it would lose what came after; use 'varve restore'",
+                  found.front().key, *later));
 }
 
 Task<> MetadataClient::Impl::stop() {

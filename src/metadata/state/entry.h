@@ -74,7 +74,8 @@ struct FenceBroker {
   Incarnation incarnation{};
   bool operator==(const FenceBroker&) const = default;
 };
-// Proof of life of an idle broker, and its state hash at a position for the comparison of states.
+// Proof of life of an idle broker, and its state hash at the position of an earlier beat, for the comparison of states.
+// At position 0 it says nothing of its own: it asks every other live broker for a beat about this one's position.
 struct Beat {
   LogPosition applied{};
   uint64_t state_hash = 0;

@@ -81,19 +81,21 @@ class HeldListStore final : public object_store::ObjectStore {
   std::unique_ptr<ObjectStore> store_;
 };
 
-// Three brokers that only beat, the first of which collects; the third has a state of its own, if it is to.
+// Brokers that only beat, the first of which collects.
 class CollectorBesideOthers : public testing::Test {
  protected:
-  void start(bool is_third_wrong, bool is_list_held) {
-    for (int32_t id = 0; id < 3; ++id) {
-      PlantedBugs bugs;
-      bugs.apply_reads_local_broker = is_third_wrong && id == 2;
-      brokers_.push_back(std::make_unique<ClientUnderTest>(
-          world_, log_, shared_.client(fmt::format("broker{}", id)), id, bugs, minutes(10 * id)));
-      world_.run_for(2s);
-      ASSERT_TRUE(brokers_.back()->started && *brokers_.back()->started);
-    }
-    list_store_.is_held = is_list_held;
+  void add_broker(bool is_wrong = false) {
+    auto id = static_cast<int32_t>(brokers_.size());
+    PlantedBugs bugs;
+    bugs.apply_reads_local_broker = is_wrong;
+    brokers_.push_back(std::make_unique<ClientUnderTest>(
+        world_, log_, shared_.client(fmt::format("broker{}", id)), id, bugs, minutes(10 * id)));
+    world_.run_for(2s);
+    ASSERT_TRUE(brokers_.back()->started && *brokers_.back()->started);
+  }
+  void start() {
+    add_broker();
+    add_broker();
     storage::GarbageCollectorConfig config;
     config.key_prefix = "default";
     config.broker = BrokerId(0);
@@ -131,20 +133,25 @@ class CollectorBesideOthers : public testing::Test {
     result = co_await broker.client.propose(std::move(command));
   }
   // An object that a topic held, which is deleted.
-  std::string put_dead_object(uint64_t number) {
+  std::string put_dead_object() {
     metadata::CreateTopic topic{.id = world_.random().uuid(), .name = "t", .partitions = 1};
     propose(topic);
-    metadata::CommitObject commit{.object = {first().client.incarnation(), ObjectNumber(number)},
+    PartitionHandle partition = first().client.state().find_topic("t")->partitions.front();
+    std::string key;
+    // Again if the fence passes it meanwhile.
+    for (uint64_t number = 100; !commit(partition, number, key); ++number) {
+    }
+    propose(metadata::DeleteTopic{topic.id});
+    return key;
+  }
+  bool commit(PartitionHandle partition, uint64_t number, std::string& key) {
+    metadata::CommitObject object{.object = {first().client.incarnation(), ObjectNumber(number)},
                                   .epoch = first().client.state().fence_epoch(),
                                   .bytes = 100,
                                   .run_count = 1};
-    commit.runs.push_back(
-        {.partition = first().client.state().find_topic("t")->partitions.front(), .bytes = 61, .records = 1});
-    std::string key = put_object(number);
-    auto committed = propose(commit);
-    CHECK(committed.runs.at(0).batches.at(0).verdict == metadata::BatchVerdict::kAccepted);
-    propose(metadata::DeleteTopic{topic.id});
-    return key;
+    object.runs.push_back({.partition = partition, .bytes = 61, .records = 1});
+    key = put_object(number);
+    return propose(object).runs.at(0).batches.at(0).verdict == metadata::BatchVerdict::kAccepted;
   }
 
   World world_{{.seed = 4}};
@@ -156,16 +163,18 @@ class CollectorBesideOthers : public testing::Test {
 };
 
 TEST_F(CollectorBesideOthers, DeadObjectsAndOrphansGoWhileStatesAgree) {
-  start(false, false);
+  start();
+  add_broker();
   std::string orphan = put_object(7);
-  std::string dead = put_dead_object(8);
+  std::string dead = put_dead_object();
   world_.run_for(60s);
   EXPECT_FALSE(is_there(orphan));
   EXPECT_FALSE(is_there(dead));
 }
 
 TEST_F(CollectorBesideOthers, AnUploadThatWasGivenUpGoesAlthoughNothingIsDoneAfterIt) {
-  start(false, false);
+  start();
+  add_broker();
   world_.run_for(60s);
   std::string orphan = put_object(7);
   world_.run_for(60s);
@@ -177,11 +186,12 @@ TEST_F(CollectorBesideOthers, AnUploadThatWasGivenUpGoesAlthoughNothingIsDoneAft
 }
 
 TEST_F(CollectorBesideOthers, NothingIsDeletedWhileStatesDiffer) {
-  start(true, false);
+  start();
+  add_broker(/*is_wrong=*/true);
   world_.run_for(60s);
   ASSERT_TRUE(first().client.is_diverged());
   std::string orphan = put_object(7);
-  std::string dead = put_dead_object(8);
+  std::string dead = put_dead_object();
   world_.run_for(60s);
   EXPECT_TRUE(is_there(orphan));
   EXPECT_TRUE(is_there(dead));
@@ -193,10 +203,12 @@ TEST_F(CollectorBesideOthers, NothingIsDeletedWhileStatesDiffer) {
 }
 
 TEST_F(CollectorBesideOthers, ASweepDeletesNothingOnceStatesDiffer) {
-  start(true, true);
+  list_store_.is_held = true;
+  start();
   std::string orphan = put_object(7);
   world_.run_for(4s);
   ASSERT_FALSE(first().client.is_diverged()) << "the sweep has begun before";
+  add_broker(/*is_wrong=*/true);
   world_.run_for(60s);
   ASSERT_TRUE(first().client.is_diverged());
   list_store_.is_held = false;

@@ -1,0 +1,91 @@
+"""A broker begins from a snapshot of the metadata and the log behind it. What if snapshots are damaged?"""
+
+import shutil
+import time
+import unittest
+
+from harness import wire
+from harness.broker import VarveBroker
+from harness.wire import Connection, batch
+
+SNAPSHOTS_KEPT = 3
+DEADLINE_SECONDS = 60
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+class Snapshots(unittest.TestCase):
+    def setUp(self):
+        self.broker = VarveBroker(settings={"KAFKA_METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS": "1024"})
+        self.addCleanup(self.broker.__exit__)
+        self.values = []
+        self.broker.start()
+        with Connection(self.broker.port) as connection:
+            self.assertEqual(wire.NONE, connection.create_topic("kept", 1))
+            deadline = time.monotonic() + DEADLINE_SECONDS
+            # One more than are kept: by then the log is trimmed.
+            seen = set()
+            while len(seen) <= SNAPSHOTS_KEPT:
+                self.assertLess(time.monotonic(), deadline, f"{len(seen)} snapshots\n{self.broker.log_tail()}")
+                self.produce(connection)
+                seen.update(self.manifests())
+            self.produce(connection)
+        self.broker.stop()
+
+    def produce(self, connection):
+        for _ in range(10):
+            value = b"value %d" % len(self.values)
+            self.assertEqual((wire.NONE, len(self.values)), connection.produce("kept", 0, batch([value])))
+            self.values.append(value)
+
+    def objects(self, pattern):
+        return sorted((self.broker.data_folder / "objects" / "default" / "_log").glob(pattern))
+
+    def manifests(self):
+        """Their names begin with the log position: the newest is the last."""
+        return self.objects("snapshots/*/*")
+
+    def assert_everything_is_there(self):
+        self.broker.start()
+        with Connection(self.broker.port) as connection:
+            read = []
+            while len(read) < len(self.values):
+                error, _, records = connection.fetch("kept", 0, len(read))
+                self.assertEqual(wire.NONE, error)
+                values = wire.values_of(records)
+                self.assertTrue(values, f"{len(read)} of {len(self.values)}")
+                read += values
+        self.assertEqual(self.values, read)
+
+    def test_a_damaged_newest_snapshot_leaves_the_one_before_and_the_log(self):
+        newest = self.manifests()[-1]
+        position = newest.name.split("-")[0]
+        chunks = [path for path in self.objects("chunks/*/*") if path.name.split("-")[1] == position]
+        self.assertTrue(chunks, "each snapshot has at least chunks of its own for counters and brokers")
+        for path in (chunks[0], newest):
+            with self.subTest(path=path.parent.parent.name):
+                damage(path)
+                self.assert_everything_is_there()
+                self.assertIn(path.name, self.broker.log(), "what is damaged is named")
+                self.broker.stop()
+
+    def test_if_all_are_damaged_the_start_is_refused_and_says_what_is_and_how_to_go_on(self):
+        manifests = self.manifests()
+        self.assertGreaterEqual(len(manifests), SNAPSHOTS_KEPT)
+        for path in manifests:
+            shutil.copy(path, path.with_name("copy-of-" + path.name))
+            damage(path)
+        self.broker.spawn()
+        code = self.broker.wait_for_end(30)
+        self.assertEqual(1, code, self.broker.log_tail())
+        for path in manifests[-SNAPSHOTS_KEPT:]:
+            self.assertIn(path.name, self.broker.log())
+        self.assertIn("Put the named objects back", self.broker.log())
+        for path in manifests:
+            path.with_name("copy-of-" + path.name).replace(path)
+        self.assert_everything_is_there()
