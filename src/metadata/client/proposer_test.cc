@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "metadata/client/bucket_identity.h"
-#include "metadata/client/snapshot_store.h"
-
 namespace varve::metadata {
 namespace {
 
@@ -195,29 +192,6 @@ TEST_F(ProposerTest, AnEntryHoldsAtMostItsLimit) {
   huge.name = std::string(kMaxEntryBytes, 'x');
   proposer.propose({huge}, completions.back());
   EXPECT_FALSE(is_open(completions.back())) << "what can never fit is refused at once";
-}
-
-TEST(SnapshotManifest, RoundTripsAndRefusesDamage) {
-  SnapshotManifest manifest;
-  manifest.log.id.bytes.fill(3);
-  manifest.position = LogPosition(12);
-  manifest.predecessor = LogPosition(7);
-  manifest.state_hash = 99;
-  manifest.chunks.push_back({"default/_log/chunks/a", 10, 20});
-  auto bytes = encode_manifest(manifest);
-  auto read = decode_manifest(bytes);
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->position, manifest.position);
-  EXPECT_EQ(read->predecessor, manifest.predecessor);
-  EXPECT_EQ(read->chunks.front().key, manifest.chunks.front().key);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    auto damaged = bytes;
-    damaged[i] ^= 1;
-    EXPECT_FALSE(decode_manifest(damaged)) << i;
-  }
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_FALSE(decode_manifest(ByteView(bytes).first(size))) << size;
-  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kManifestMagic = 0x56534e50;  // "VSNP"
 constexpr uint8_t kManifestVersion = 1;
+constexpr uint16_t kShard = 0;  // reserved: one log has one shard
 constexpr size_t kMinChunkEntryBytes = 18;
 constexpr size_t kDeletesPerCall = 1000;
 
@@ -58,12 +59,30 @@ std::optional<PositionAndNonce> chunk_name(std::string_view name) {
   return PositionAndNonce{LogPosition((*numbers)[1]), Nonce((*numbers)[2])};
 }
 
+std::string manifests_of(std::string_view prefix, const Uuid& log) {
+  return fmt::format("{}/_log/snapshots/{}/", prefix, to_hex(log.bytes));
+}
+
+std::string chunks_of(std::string_view prefix, const Uuid& log) {
+  return fmt::format("{}/_log/chunks/{}/", prefix, to_hex(log.bytes));
+}
+
 }  // namespace
+
+std::string manifest_key(std::string_view prefix, Uuid log, LogPosition position, Nonce nonce) {
+  return fmt::format("{}{:016x}-{:016x}", manifests_of(prefix, log), position.value(), nonce.value());
+}
+
+std::string chunk_key(std::string_view prefix, Uuid log, const ChunkName& name) {
+  return fmt::format("{}{:016x}-{:016x}-{:016x}-{:06x}-{:016x}", chunks_of(prefix, log), name.epoch.value(),
+                     name.position.value(), name.nonce.value(), name.index, name.hash);
+}
 
 std::vector<uint8_t> encode_manifest(const SnapshotManifest& manifest) {
   ByteWriter out;
   out.be(kManifestMagic);
   out.u8(kManifestVersion);
+  out.be(kShard);
   out.raw(manifest.log.id.bytes);
   out.be(manifest.log.generation.value());
   out.be(manifest.position.value());
@@ -88,6 +107,7 @@ Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes) {
   if (in.be<uint32_t>() != kManifestMagic) return fail(EntryErrc::kMalformed, "not a snapshot manifest");
   if (in.u8() != kManifestVersion)
     return fail(EntryErrc::kUnknownVersion, "a manifest version this program is too old for");
+  if (in.be<uint16_t>() != kShard) return fail(EntryErrc::kMalformed, "a manifest of another shard");
   ByteView id = in.raw(manifest.log.id.bytes.size());
   if (in.ok()) std::copy(id.begin(), id.end(), manifest.log.id.bytes.begin());
   manifest.log.generation = LogGeneration(in.be<uint32_t>());
@@ -107,13 +127,8 @@ Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes) {
 SnapshotStore::SnapshotStore(runtime::Runtime& runtime, object_store::ObjectStore& store, std::string prefix)
     : runtime_(runtime), store_(store), prefix_(std::move(prefix)) {}
 
-std::string SnapshotStore::manifest_prefix() const {
-  return fmt::format("{}/_log/snapshots/{}/", prefix_, to_hex(log_.id.bytes));
-}
-
-std::string SnapshotStore::chunk_prefix() const {
-  return fmt::format("{}/_log/chunks/{}/", prefix_, to_hex(log_.id.bytes));
-}
+std::string SnapshotStore::manifest_prefix() const { return manifests_of(prefix_, log_.id); }
+std::string SnapshotStore::chunk_prefix() const { return chunks_of(prefix_, log_.id); }
 
 runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition position, Nonce nonce,
                                                                      FenceEpoch epoch, uint64_t state_hash,
@@ -135,8 +150,8 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
       continue;
     }
     // Position and index make the name new for ever (invariant 8).
-    std::string key = fmt::format("{}{:016x}-{:016x}-{:016x}-{:06x}-{:016x}", chunk_prefix(), epoch.value(),
-                                  position.value(), nonce.value(), i, hash);
+    std::string key = chunk_key(
+        prefix_, log_.id, {.epoch = epoch, .position = position, .nonce = nonce, .index = i, .hash = hash});
     auto put = co_await store_.put_if_absent(key, {chunks[i]});
     // The same name has the same content: an earlier try of this very snapshot.
     if (!put && put.error().code != object_store::StoreErrc::kPreconditionFailed) {
@@ -144,7 +159,7 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
     }
     manifest.chunks.push_back({key, chunks[i].size(), hash});
   }
-  std::string key = fmt::format("{}{:016x}-{:016x}", manifest_prefix(), position.value(), nonce.value());
+  std::string key = manifest_key(prefix_, log_.id, position, nonce);
   auto put = co_await store_.put_if_absent(key, {Slice::take(encode_manifest(manifest))});
   if (!put && put.error().code != object_store::StoreErrc::kPreconditionFailed) {
     co_return store_failed("writing a snapshot manifest", put.error());

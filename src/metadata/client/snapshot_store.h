@@ -11,7 +11,7 @@
 
 namespace varve::metadata {
 
-// The manifest of a snapshot: which chunks make up the state at a position.
+// The manifest of a snapshot: which chunks make up the state at a position. Bytes: docs/formats/snapshot_manifest.md.
 struct SnapshotManifest {
   struct Chunk {
     std::string key;
@@ -25,6 +25,18 @@ struct SnapshotManifest {
   uint64_t state_hash = 0;
   std::vector<Chunk> chunks;
 };
+
+// Keys of a manifest and of a chunk, docs/formats/keys.md. The chunk's position is that of the snapshot which first
+// wrote it, as its place in it.
+std::string manifest_key(std::string_view prefix, Uuid log, LogPosition position, Nonce nonce);
+struct ChunkName {
+  FenceEpoch epoch;
+  LogPosition position;
+  Nonce nonce;
+  size_t index = 0;
+  uint64_t hash = 0;
+};
+std::string chunk_key(std::string_view prefix, Uuid log, const ChunkName& name);
 
 std::vector<uint8_t> encode_manifest(const SnapshotManifest& manifest);
 Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes);
