@@ -24,7 +24,7 @@ inline constexpr Sequence kNoSequence{-1};
 // The metadata log's.
 // Position of an entry in the metadata log; 0: before the first. Strictly rising, not dense (etcd revisions).
 using LogPosition = Strong<uint64_t, struct LogPositionTag>;
-// One registration of a broker: the position of its register entry (DESIGN: invariants 3 and 4).
+// One registration of a broker: the position of its register entry (invariants 3 and 4).
 using Incarnation = Strong<uint64_t, struct IncarnationTag>;
 // Random, drawn by a broker for each registration; names its session and its objects before the incarnation is known.
 using Nonce = Strong<uint64_t, struct NonceTag>;

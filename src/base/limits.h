@@ -1,5 +1,5 @@
-// Every limit of the system in one place (DESIGN: invariant 11). Reaching one slows or refuses a client with
-// an error; it never ends the process. Names end with the unit and the qualifier.
+// Every limit of the system in one place (invariant 11 of docs/architecture.md). Reaching one slows or refuses
+// a client with an error; it never ends the process. Names end with the unit and the qualifier.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline constexpr size_t kRecordBatchHeaderBytes = 61;
 inline constexpr size_t kLogEntryBytesMax = 512 * kKiB;
 
 // A plain value: each broker holds its own copy, fixed at start. What metadata/state uses in apply is not
-// here but in the state, put there by `limits` entries (DESIGN: invariant 2); these are the defaults it is
+// here but in the state, put there by `limits` entries (invariant 2); these are the defaults it is
 // filled from.
 struct Limits {
   // Connections and requests.

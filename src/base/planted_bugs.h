@@ -1,5 +1,5 @@
 // Bugs that the simulator's checkers must find. All false outside sim/ (checked by tools/tidy.py); each breaks
-// one invariant of DESIGN 4 and is named after it.
+// one invariant of docs/architecture.md.
 #pragma once
 
 namespace varve {

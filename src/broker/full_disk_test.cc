@@ -1,4 +1,4 @@
-// A whole broker on one disk, as `varve broker` has it, and the disk is full (DESIGN 12.13): produce is refused with
+// A whole broker on one disk, as `varve broker` has it, and the disk is full: produce is refused with
 // errors that clients try again after, what makes room goes on, and nobody has to act for it to heal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -30,7 +30,7 @@ struct Settings {
   // First part of every object's key (KAFSCALE_S3_NAMESPACE).
   std::string key_namespace;
   uint64_t snapshot_after_bytes = 0;  // of metadata log
-  size_t io_threads = 0;              // 0: one a core
+  size_t io_threads = 0;              // 0: one a processor
 
   bool auto_create_topics = false;
   int32_t auto_create_partitions = 0;
@@ -43,7 +43,7 @@ struct Settings {
   Duration shutdown_timeout{};
   Duration throughput_window{};
 
-  // False: batches without a producer id are acknowledged from the buffer (DESIGN 6), flushed by the two below.
+  // False: batches without a producer id are acknowledged from the buffer, flushed by the two below.
   bool produce_sync_flush = true;
   uint64_t segment_bytes = 0;
   Duration flush_interval{};

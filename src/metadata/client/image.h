@@ -29,8 +29,8 @@ struct MetadataImage {
 
   const TopicView* find_topic(std::string_view name) const;
   const TopicView* find_topic(const Uuid& id) const;
-  // The live broker that rendezvous hashing gives for a partition, among those of `rack` if any live there
-  // (DESIGN 7); nullopt if no broker is live.
+  // The live broker that rendezvous hashing gives for a partition, among those of `rack` if any live there;
+  // nullopt if no broker is live.
   std::optional<BrokerId> owner(PartitionHandle partition, std::string_view rack) const;
 };
 

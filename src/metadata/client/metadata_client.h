@@ -48,7 +48,7 @@ struct ClientConfig {
   std::string rack;
   std::string key_prefix;       // the namespace; object keys start with it and '/'
   Duration sync_interval = 2s;  // without other syncs (invariant 5)
-  Duration stale_after = 8s;    // no completed sync for so long: progress() is false
+  Duration stale_after = 8s;    // no completed sync for so long: has_progress() is false
   Duration beat_after = 5s;     // idle, with more than one live broker
   uint64_t snapshot_after_bytes = 64ull << 20;
   Duration snapshot_after_time = 60s;  // while deletions wait
@@ -84,7 +84,7 @@ class MetadataClient {
   // Core only. The newest entry by which anybody did more than beat, snapshot and collect: at or below it nothing is
   // new, however far the log goes on.
   LogPosition newest_work() const;
-  // Core only. States differ somewhere: nothing may be deleted by what this one says (DESIGN 5).
+  // Core only. States differ somewhere: nothing may be deleted by what this one says.
   bool is_diverged() const;
   // Core only. The completion gets the outcome after this broker has applied the entry, in order of proposing.
   // Commands of one call go into one entry, together with others'.

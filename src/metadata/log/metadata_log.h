@@ -1,4 +1,4 @@
-// MetadataLog: the totally ordered log that holds every fact (DESIGN 5). One interface over its hosts: SQLite in
+// MetadataLog: the totally ordered log that holds every fact. One interface over its hosts: SQLite in
 // one process, etcd for many brokers, and the simulated log, which has etcd's semantics. A host orders and keeps
 // bytes; what they mean is metadata/state's business.
 #pragma once
@@ -27,7 +27,7 @@ enum class LogErrc : uint8_t {
   kCorrupt,      // the host's own storage is damaged, or its position fell
   kTooLarge,     // entry above 512 KiB
   kSyncFailed,  // the host could not sync its storage: nothing may be assumed of it any more, not even by reading
-  // it again. Every later call gives the same; the process must end (invariant 10, DESIGN 12.13)
+  // it again. Every later call gives the same; the process must end (invariant 10)
 };
 using LogError = ErrorOf<LogErrc>;
 template <class T>
@@ -64,7 +64,7 @@ struct EntryKey {
 enum class EntryRoom : uint8_t {
   kNormal,
   // For entries that free room (fence, log start, collection): they go on in the host's reserve, when normal ones
-  // get kFull already (DESIGN 12.13).
+  // get kFull already.
   kReserve,
 };
 
@@ -109,7 +109,7 @@ class MetadataLog {
   virtual runtime::Task<void> close() = 0;
 };
 
-// An entry's largest size, in bytes (DESIGN 5).
+// An entry's largest size, in bytes.
 inline constexpr size_t kMaxEntryBytes = 512 * 1024;
 
 }  // namespace varve::metadata

@@ -143,7 +143,7 @@ class State {
   std::optional<FetchPlan> plan_max_timestamp(PartitionHandle handle) const;
 
   // The next sequence expected from a producer on a partition, 0 under an epoch newer than the one known; nullopt
-  // if it is unknown there or `epoch` is older. Used by ingest to hold a gap for a moment (DESIGN 6).
+  // if it is unknown there or `epoch` is older. Used by ingest to hold a gap for a moment.
   std::optional<Sequence> next_sequence(PartitionHandle handle, ProducerId producer,
                                         ProducerEpoch epoch) const;
 
@@ -165,7 +165,7 @@ class State {
   // Sum of the chunk hashes: the same on every broker at the same position.
   uint64_t hash() const;
 
-  // The state cut into chunks of 1-4 MiB when large, in a fixed order. A chunk's bytes depend only on the state.
+  // The state cut into chunks (docs/formats/snapshot.md), in their order. A chunk's bytes depend only on the state.
   std::vector<Slice> to_chunks() const;
   // The same bit by bit, so that nothing waits long for it: begin_cut() takes the state as it is, and apply() may go
   // on while step_cut() encodes. CHECKs that there is one cut at a time.
