@@ -24,14 +24,12 @@ inline constexpr size_t kLogEntryBytesMax = 512 * kKiB;
 // filled from.
 struct Limits {
   // Connections and requests.
-  size_t frame_bytes_max = 100 * kMiB;                 // Kafka: socket.request.max.bytes
-  size_t unauthenticated_frame_bytes_max = 64 * kKiB;  // before SASL has finished
+  size_t frame_bytes_max = 100 * kMiB;  // Kafka: socket.request.max.bytes
   size_t connections_max = 10'000;
   size_t connections_per_address_max = 5'000;
   size_t requests_in_flight_per_connection_max = 64;
   size_t request_memory_bytes_max = 512 * kMiB;  // tickets of all frames that are being read or served
   Duration connection_idle_max = 10min;          // Kafka: connections.max.idle.ms
-  size_t request_array_items_max = 1'000'000;    // items of one array in a request
 
   // Record batches.
   size_t batch_bytes_max = 1'048'588;  // Kafka: max.message.bytes, header included
@@ -53,8 +51,7 @@ struct Limits {
 
   // Read path.
   size_t fetch_response_bytes_max = 55 * kMiB;  // Kafka: fetch.max.bytes
-  size_t fetch_partition_bytes_max = 55 * kMiB;
-  size_t fetch_sessions_max = 1'000;  // Kafka: max.incremental.fetch.session.cache.slots
+  size_t fetch_sessions_max = 1'000;            // Kafka: max.incremental.fetch.session.cache.slots
   size_t fetch_session_partitions_max = 100'000;
   size_t fetches_waiting_max = 10'000;
   size_t cache_bytes_max = 256 * kMiB;
@@ -63,7 +60,6 @@ struct Limits {
   // Metadata log.
   size_t log_entry_bytes_max = kLogEntryBytesMax;
   size_t proposals_waiting_max = 10'000;
-  size_t snapshot_chunk_bytes_target = 2 * kMiB;
   Duration sync_deadline_max = 8s;
 
   // Cluster state (defaults of `limits` entries).
@@ -90,12 +86,10 @@ struct Limits {
   static constexpr Limits tiny() {
     Limits limits;
     limits.frame_bytes_max = 64 * kKiB;
-    limits.unauthenticated_frame_bytes_max = 4 * kKiB;
     limits.connections_max = 16;
     limits.connections_per_address_max = 16;
     limits.requests_in_flight_per_connection_max = 3;
     limits.request_memory_bytes_max = 256 * kKiB;
-    limits.request_array_items_max = 1'000;
     limits.batch_bytes_max = 4 * kKiB;
     limits.records_per_batch_max = 64;
     limits.decompressed_batch_bytes_max = 64 * kKiB;
@@ -108,7 +102,6 @@ struct Limits {
     limits.uploads_in_flight_max = 2;
     limits.chain_batches_waiting_max = 4;
     limits.fetch_response_bytes_max = 16 * kKiB;
-    limits.fetch_partition_bytes_max = 8 * kKiB;
     limits.fetch_sessions_max = 2;
     limits.fetch_session_partitions_max = 8;
     limits.fetches_waiting_max = 4;
@@ -116,7 +109,6 @@ struct Limits {
     limits.object_reads_in_flight_max = 2;
     limits.log_entry_bytes_max = 1 * kKiB;
     limits.proposals_waiting_max = 16;
-    limits.snapshot_chunk_bytes_target = 2 * kKiB;
     limits.topics_max = 16;
     limits.partitions_per_topic_max = 8;
     limits.partitions_max = 64;

@@ -4,8 +4,8 @@
 
 namespace varve::metadata {
 
-ClientCore::ClientCore(BrokerId broker, PlantedBugs bugs)
-    : broker_(broker), bugs_(bugs), state_(bugs), proposer_(bugs) {
+ClientCore::ClientCore(BrokerId broker, size_t proposals_waiting_max, PlantedBugs bugs)
+    : broker_(broker), bugs_(bugs), state_(bugs), proposer_(proposals_waiting_max, bugs) {
   state_.set_local_broker(broker_);
 }
 
@@ -64,7 +64,7 @@ void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {
   incarnation_.store(incarnation.value(), std::memory_order_relaxed);
   nonce_.store(nonce.value(), std::memory_order_relaxed);
   needs_registration_ = false;
-  asked_at_.reset();  // of the past
+  asked_at_.clear();  // of the past
   proposer_.registered(nonce, incarnation);
   completion.set(RegistrationResult{incarnation, ""});
 }
@@ -105,7 +105,7 @@ void ClientCore::reload(State state) {
   newest_work_ = state_.position();
   hash_at_beat_.clear();
   doubted_.clear();
-  asked_at_.reset();
+  asked_at_.clear();
   is_snapshot_cut_ = false;
   cancel_snapshot();
   auto own = state_.incarnations().find(incarnation());

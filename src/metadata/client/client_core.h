@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,7 +35,7 @@ struct RegistrationResult {
 // Core only, except image() and incarnation(). Owned by MetadataClient.
 class ClientCore {
  public:
-  ClientCore(BrokerId broker, PlantedBugs bugs);
+  ClientCore(BrokerId broker, size_t proposals_waiting_max, PlantedBugs bugs);
 
   void set_log(LogIdentity log) { log_ = log; }
   void set_listener(MetadataClient::AppliedListener listener) { listener_ = std::move(listener); }
@@ -80,7 +81,7 @@ class ClientCore {
   runtime::Completion<std::optional<SnapshotCut>> cut_at_next_beat();
   void cancel_snapshot();
   // Whether the live brokers' hashes at that position are this one's.
-  Agreement agreement(LogPosition position) const;
+  Agreement agreement(LogPosition position, bool is_late) const;
   // Set when cut_work() has something to do. At most one waiter.
   runtime::Completion<runtime::Done> cut_wanted();
   // Does a little of it, in some milliseconds at most; true: there is more.
@@ -146,7 +147,7 @@ class ClientCore {
   MonotonicTime last_sent_;
   // Own hashes at the positions of the last beats: what the beats and snapshots of others are compared with.
   std::map<LogPosition, uint64_t> hash_at_beat_;
-  std::optional<LogPosition> asked_at_;  // another broker wants this one's hash there
+  std::deque<LogPosition> asked_at_;  // other brokers want this one's hash there
   std::optional<runtime::Completion<std::optional<SnapshotCut>>> snapshot_wanted_;
   bool is_snapshot_cut_ = false;  // the state's cut is for that
   LogPosition snapshot_at_;

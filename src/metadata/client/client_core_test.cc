@@ -12,7 +12,7 @@ constexpr Nonce kLaterNonce{78};
 
 // A broker's core, fed with entries that the test writes.
 struct ClientCoreTest : testing::Test {
-  ClientCore core{BrokerId(0), PlantedBugs{}};
+  ClientCore core{BrokerId(0), Limits().proposals_waiting_max, PlantedBugs{}};
   LogPosition position;
 
   void apply(const Entry& entry) {
@@ -149,12 +149,33 @@ TEST_F(ThreeBrokersTest, ASnapshotIsAgreedOnceEveryLiveBrokerHasNamedItsHash) {
   ASSERT_TRUE(wanted.is_set());
   LogPosition at = position;
   uint64_t hash = core.state().hash();
-  EXPECT_EQ(core.agreement(at), Agreement::kAwaited);
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAwaited);
   send(first, Beat{at, hash});
-  EXPECT_EQ(core.agreement(at), Agreement::kAwaited);
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAwaited);
   send(first, Beat{LogPosition(1), 5});  // goes on
   send(second, Beat{at, hash});
-  EXPECT_EQ(core.agreement(at), Agreement::kAgreed);
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAgreed);
+}
+
+TEST_F(ThreeBrokersTest, ABrokerThatSaysNothingHoldsASnapshotUpForAWhileOnly) {
+  auto wanted = core.cut_at_next_beat();
+  core.proposer().propose({Beat{}}, {});
+  apply_outgoing();
+  LogPosition at = position;
+  EXPECT_EQ(core.agreement(at, true), Agreement::kAwaited) << "two of three say nothing";
+  send(first, Beat{at, core.state().hash()});
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAwaited);
+  EXPECT_EQ(core.agreement(at, true), Agreement::kAgreed);
+}
+
+TEST_F(ThreeBrokersTest, WhenTwoAskAtOnceEachGetsItsAnswer) {
+  LogPosition by_first = send(first, Beat{});
+  LogPosition by_second = send(second, Beat{});
+  auto one = core.beat_due(MonotonicTime(), std::chrono::hours(1));
+  auto two = core.beat_due(MonotonicTime(), std::chrono::hours(1));
+  ASSERT_TRUE(one && two);
+  EXPECT_EQ(one->applied, by_first);
+  EXPECT_EQ(two->applied, by_second);
 }
 
 TEST_F(ThreeBrokersTest, ASnapshotThatABrokerContradictsIsNotAgreed) {
@@ -163,7 +184,8 @@ TEST_F(ThreeBrokersTest, ASnapshotThatABrokerContradictsIsNotAgreed) {
   apply_outgoing();
   LogPosition at = position;
   send(first, Beat{at, core.state().hash() + 1});
-  EXPECT_EQ(core.agreement(at), Agreement::kDisagreed);
+  EXPECT_EQ(core.agreement(at, false), Agreement::kDisagreed);
+  EXPECT_EQ(core.agreement(at, true), Agreement::kDisagreed);
 }
 
 TEST_F(ClientCoreTest, AReloadTellsWhoeverWaitsThatItsPartitionMayHaveChanged) {

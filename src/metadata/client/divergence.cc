@@ -7,6 +7,8 @@ namespace {
 
 // Enough for every broker's beats of some minutes.
 constexpr size_t kBeatHashesKept = 256;
+// Of asks without an answer; each comes with a snapshot that a broker is about to take.
+constexpr size_t kAskedKept = 64;
 // What a cut encodes before others have their turn on the core: about a millisecond.
 constexpr size_t kCutStepBytes = 256 * 1024;
 
@@ -36,7 +38,8 @@ void ClientCore::begin_cut_at(LogPosition position, bool is_asked, bool is_own_a
       state_.drop_cut();
     }
   }
-  if (is_asked) asked_at_ = position;
+  if (is_asked) asked_at_.push_back(position);
+  if (asked_at_.size() > kAskedKept) asked_at_.pop_front();
   state_.begin_cut(is_for_snapshot ? CutKind::kChunks : CutKind::kHash);
   is_snapshot_cut_ = is_for_snapshot;
   if (is_for_snapshot) {
@@ -92,21 +95,24 @@ void ClientCore::cancel_snapshot() {
   is_snapshot_cut_ = false;
 }
 
-Agreement ClientCore::agreement(LogPosition position) const {
+Agreement ClientCore::agreement(LogPosition position, bool is_late) const {
   auto own = hash_at_beat_.find(position);
   if (own == hash_at_beat_.end() || position != snapshot_at_ || is_diverged_) return Agreement::kDisagreed;
-  bool is_awaited = false;
+  size_t awaited = 0;
   for (const auto& [id, incarnation] : state_.live_brokers()) {
     // Who registered later has replayed what the log says, and was not asked.
     if (id == broker_ || incarnation.value() > position.value()) continue;
     auto answer = answers_.find(incarnation);
     if (answer == answers_.end()) {
-      is_awaited = true;
+      ++awaited;
     } else if (answer->second != own->second) {
       return Agreement::kDisagreed;
     }
   }
-  return is_awaited ? Agreement::kAwaited : Agreement::kAgreed;
+  if (awaited == 0) return Agreement::kAgreed;
+  // A broker may keep its session and say nothing, for hours. It must not keep the others from trimming their log, so
+  // half of the brokers are enough then, as in compare_hashes().
+  return is_late && 2 * awaited <= state_.live_brokers().size() ? Agreement::kAgreed : Agreement::kAwaited;
 }
 
 void ClientCore::check_snapshot(const ApplyOutcome& outcome) {
@@ -151,13 +157,12 @@ void ClientCore::compare_hashes() {
 }
 
 std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after) {
-  if (asked_at_) {
-    auto own = hash_at_beat_.find(*asked_at_);
-    if (own != hash_at_beat_.end()) {
-      last_sent_ = now;
-      asked_at_.reset();
-      return Beat{own->first, own->second};
-    }
+  for (auto asked = asked_at_.begin(); asked != asked_at_.end(); ++asked) {
+    auto own = hash_at_beat_.find(*asked);
+    if (own == hash_at_beat_.end()) continue;
+    last_sent_ = now;
+    asked_at_.erase(asked);
+    return Beat{own->first, own->second};
   }
   if (now - last_sent_ < beat_after || state_.live_brokers().size() < 2) return std::nullopt;
   last_sent_ = now;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/planted_bugs.h"
@@ -21,7 +22,7 @@ namespace varve::metadata {
 enum class ProposeErrc : uint8_t {
   kUnknown,  // it may have been applied; nobody here will know (snapshot reloaded, broker stopping in flight)
   kRejected,  // it was not and will not be applied
-  kFull,      // the log takes no more of this kind now; not applied; retry later
+  kFull,      // the log takes no more of this kind now, or too much waits for it; not applied; retry later
   kStopping,  // this broker is stopping; not applied
 };
 using ProposeError = ErrorOf<ProposeErrc>;
@@ -52,6 +53,7 @@ struct ClientConfig {
   Duration beat_after = 5s;     // idle, with more than one live broker
   uint64_t snapshot_after_bytes = 64ull << 20;
   Duration snapshot_after_time = 60s;  // while deletions wait
+  size_t proposals_waiting_max = Limits().proposals_waiting_max;
 };
 
 // Why the broker cannot go on: the app logs it and ends the process.

@@ -31,7 +31,11 @@ void Proposer::propose(std::vector<Command> commands, runtime::Completion<Propos
         fail(ProposeErrc::kRejected, fmt::format("{} bytes of commands do not fit into one entry", bytes)));
     return;
   }
-  queued_commands_ += commands.size();
+  if (queue_.size() >= proposals_waiting_max_) {
+    completion.set(
+        fail(ProposeErrc::kFull, fmt::format("{} proposals wait for the log already", queue_.size())));
+    return;
+  }
   queue_.push_back(Proposal{std::move(commands), std::move(completion), bytes});
   wake();
 }
@@ -66,7 +70,6 @@ std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTim
     if (!is_freeing && is_full_ && !next.proposals.empty() && next.room == EntryRoom::kReserve) break;
     if (!is_freeing) next.room = EntryRoom::kNormal;
     bytes += queue_.front().bytes;
-    queued_commands_ -= queue_.front().commands.size();
     next.proposals.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -94,7 +97,6 @@ void Proposer::refused_as_full(const EntryKey& key, const std::string& message) 
   last_sequence_ = EntrySequence(last_sequence_.value() - 1);
   for (auto proposal = refused.proposals.rbegin(); proposal != refused.proposals.rend(); ++proposal) {
     if (std::ranges::all_of(proposal->commands, frees_room)) {
-      queued_commands_ += proposal->commands.size();
       queue_.push_front(std::move(*proposal));
     } else {
       proposal->completion.set(fail(ProposeErrc::kFull, message));
@@ -168,7 +170,6 @@ void Proposer::stop() {
     proposal.completion.set(fail(ProposeErrc::kStopping, "this broker is stopping"));
   }
   queue_.clear();
-  queued_commands_ = 0;
   wake();
 }
 
@@ -185,7 +186,6 @@ void Proposer::wake() {
 void Proposer::requeue_in_flight() {
   if (!in_flight_) return;
   for (auto proposal = in_flight_->proposals.rbegin(); proposal != in_flight_->proposals.rend(); ++proposal) {
-    queued_commands_ += proposal->commands.size();
     queue_.push_front(std::move(*proposal));
   }
   in_flight_.reset();

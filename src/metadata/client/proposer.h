@@ -22,9 +22,11 @@ class Proposer {
     EntryRoom room = EntryRoom::kNormal;
   };
 
-  explicit Proposer(PlantedBugs bugs) : bugs_(bugs) {}
+  Proposer(size_t proposals_waiting_max, PlantedBugs bugs)
+      : proposals_waiting_max_(proposals_waiting_max), bugs_(bugs) {}
 
-  // Queues the commands; they go together into one entry.
+  // Queues the commands; they go together into one entry. Errors at once: kStopping, kRejected (more than an entry
+  // holds), kFull (proposals_waiting_max wait already).
   void propose(std::vector<Command> commands, runtime::Completion<ProposeResult> completion);
 
   // A new incarnation of this broker is registered: entries go under it from sequence 2 on. What was in flight
@@ -55,8 +57,6 @@ class Proposer {
   // Set when outgoing() may have something new. At most one waiter.
   runtime::Completion<runtime::Done> work();
 
-  bool has_entry_in_flight() const { return in_flight_.has_value(); }
-  size_t queued_commands() const { return queued_commands_; }
   // Sequence of the newest entry handed out; 0 before the first.
   EntrySequence last_sequence() const { return last_sequence_; }
 
@@ -77,6 +77,7 @@ class Proposer {
   void wake();
   void requeue_in_flight();
 
+  const size_t proposals_waiting_max_;
   PlantedBugs bugs_;
   bool is_registered_ = false;
   bool is_stopped_ = false;
@@ -86,7 +87,6 @@ class Proposer {
   Incarnation incarnation_;
   EntrySequence last_sequence_;
   std::deque<Proposal> queue_;
-  size_t queued_commands_ = 0;
   std::optional<InFlight> in_flight_;
   std::optional<runtime::Completion<runtime::Done>> waiter_;
 };

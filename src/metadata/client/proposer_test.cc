@@ -14,7 +14,9 @@ constexpr Incarnation kIncarnation{5};
 bool is_open(const Completion<ProposeResult>& completion) { return !completion.is_set(); }
 
 struct ProposerTest : testing::Test {
-  Proposer proposer{PlantedBugs{}};
+  static constexpr size_t kWaitingMax = 20;
+
+  Proposer proposer{kWaitingMax, PlantedBugs{}};
   std::vector<Completion<ProposeResult>> completions;
 
   ProposerTest() { proposer.registered(kNonce, kIncarnation); }
@@ -32,6 +34,16 @@ struct ProposerTest : testing::Test {
     return outcome;
   }
 };
+
+TEST_F(ProposerTest, WhatIsTooMuchForTheQueueIsRefusedAndLaterThereIsRoomAgain) {
+  for (size_t i = 0; i < kWaitingMax; ++i) propose();
+  propose();
+  EXPECT_TRUE(is_open(completions[kWaitingMax - 1]));
+  EXPECT_FALSE(is_open(completions[kWaitingMax])) << "refused at once";
+  ASSERT_TRUE(outgoing());
+  propose();
+  EXPECT_TRUE(is_open(completions.back()));
+}
 
 TEST_F(ProposerTest, EverythingThatWaitsGoesIntoOneEntryInOrder) {
   propose(1);

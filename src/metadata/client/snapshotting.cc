@@ -6,7 +6,7 @@ namespace {
 constexpr Duration kCheckInterval = 1s;
 // For a large state to be cut.
 constexpr Duration kCutWithin = 60s;
-// For the other live brokers to say their hash. One that does not is fenced before.
+// For the other live brokers to say their hash. One whose session has ended is fenced before.
 constexpr Duration kAgreeWithin = 30s;
 constexpr Duration kAskAgainAfter = 100ms;
 
@@ -74,10 +74,11 @@ Task<bool> MetadataClient::Impl::is_agreed(LogPosition position) {
   runtime::TaskContext& context = co_await runtime::this_context();
   MonotonicTime deadline = runtime.now() + kAgreeWithin;
   while (!context.stop.stop_requested()) {
-    Agreement agreement =
-        co_await call(runtime.core(), [this, position] { return core.agreement(position); });
+    bool is_late = runtime.now() >= deadline;
+    Agreement agreement = co_await call(
+        runtime.core(), [this, position, is_late] { return core.agreement(position, is_late); });
     if (agreement != Agreement::kAwaited) co_return agreement == Agreement::kAgreed;
-    if (runtime.now() >= deadline) break;
+    if (is_late) break;
     co_await runtime::sleep_for(kAskAgainAfter);
   }
   co_return false;

@@ -16,7 +16,7 @@ MetadataClient::Impl::Impl(runtime::Runtime& runtime_in, MetadataLog& log_in,
       logger(logger_in.component("metadata")),
       bugs(bugs_in),
       random(runtime_in.random_seed()),
-      core(config.broker, bugs_in),
+      core(config.broker, config.proposals_waiting_max, bugs_in),
       snapshots(runtime_in, store_in, config.key_prefix),
       appends(
           metrics.counter("varve_log_appends_total", "Entries appended to the metadata log by this broker.")),
