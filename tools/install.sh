@@ -11,13 +11,13 @@ set -euo pipefail
 
 build_packages=(
   clang-19 libclang-rt-19-dev mold ccache cmake ninja-build git python3
-  libboost1.81-dev libssl-dev libsqlite3-dev
+  libboost1.81-dev libsqlite3-dev
   libzstd-dev liblz4-dev libsnappy-dev zlib1g-dev libxxhash-dev
-  libfmt-dev libspdlog-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
+  libfmt-dev libcli11-dev
 )
 client_packages=(kcat)
 test_packages=(
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
   clang-format-19 clang-tidy-19 llvm-19 shellcheck
   kcat python3-venv ca-certificates openjdk-17-jdk-headless maven curl procps
 )

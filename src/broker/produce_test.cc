@@ -153,7 +153,11 @@ TEST_F(ProduceTest, IdempotentBatchesAreStoredOnceAndInOrder) {
 }
 
 TEST_F(ProduceTest, ConsecutiveProducesOfOneConnectionShareAnUploadInsteadOfWaitingForEachOther) {
-  start_brokers(1);
+  Settings settings = settings_of(0);
+  // A slow upload is waited for, not tried again.
+  settings.limits.object_attempt_max = settings.limits.object_deadline_max;
+  add_broker(settings);
+  wait_until_serving();
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     co_await create(client, "t", 2);

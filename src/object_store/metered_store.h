@@ -21,8 +21,8 @@ struct StoreHealthLimits {
   Duration window = 60s;
   double latency_ms_warn = 500;
   double latency_ms_crit = 2000;
-  double error_rate_warn = 0.2;
-  double error_rate_crit = 0.6;
+  double error_rate_warn = 0.01;
+  double error_rate_crit = 0.05;
   size_t samples_max = 512;
   // Below so many samples one slow or failed call says nothing.
   size_t samples_min = 5;

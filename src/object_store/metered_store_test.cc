@@ -74,7 +74,7 @@ TEST_F(MeteredStoreTest, HealthFollowsTheWindowAndHealsByItself) {
   put(8);
   EXPECT_EQ(store_.health(), StoreHealth::kUnavailable);
   shared_.set_faults({});
-  put(20);
+  put(240);  // one call in 25 failed
   EXPECT_EQ(store_.health(), StoreHealth::kDegraded);
   world_.run_for(61s);
   EXPECT_EQ(store_.health(), StoreHealth::kHealthy);

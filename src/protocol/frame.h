@@ -17,11 +17,6 @@ namespace varve::protocol {
 
 inline constexpr size_t kFrameLengthBytes = 4;
 
-struct FrameLimits {
-  size_t max_request_bytes = size_t{100} << 20;  // socket.request.max.bytes, Kafka's default
-  size_t max_response_bytes = size_t{1} << 30;   // what a client of ours takes
-};
-
 // All of them end the connection, as in Kafka.
 enum class FrameErrc {
   kBadLength,           // negative

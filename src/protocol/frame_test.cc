@@ -30,10 +30,10 @@ Slice without_length(const std::vector<Slice>& frame) {
 }
 
 TEST(Frame, LengthIsJudgedBeforeAnyMemoryIsTaken) {
-  FrameLimits limits;
-  EXPECT_EQ(frame_size({0, 0, 0, 9}, limits.max_request_bytes).value(), 9u);
-  EXPECT_EQ(frame_size({0x06, 0x40, 0, 0}, limits.max_request_bytes).value(), size_t{100} << 20);
-  EXPECT_EQ(frame_size({0x06, 0x40, 0, 1}, limits.max_request_bytes).error().code, FrameErrc::kTooLarge);
+  constexpr size_t kMax = size_t{100} << 20;
+  EXPECT_EQ(frame_size({0, 0, 0, 9}, kMax).value(), 9u);
+  EXPECT_EQ(frame_size({0x06, 0x40, 0, 0}, kMax).value(), size_t{100} << 20);
+  EXPECT_EQ(frame_size({0x06, 0x40, 0, 1}, kMax).error().code, FrameErrc::kTooLarge);
   EXPECT_EQ(frame_size({0x7f, 0xff, 0xff, 0xff}, 1000).error().code, FrameErrc::kTooLarge);
   EXPECT_EQ(frame_size({0xff, 0xff, 0xff, 0xff}, 1000).error().code, FrameErrc::kBadLength);
 }

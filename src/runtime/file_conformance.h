@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class FileSystemUnderTest {
 struct FileCase {
   std::string name;
   std::function<std::unique_ptr<FileSystemUnderTest>()> make;
+
+  // For gtest, which would print its bytes.
+  friend std::ostream& operator<<(std::ostream& out, const FileCase& self) { return out << self.name; }
 };
 inline std::string file_case_name(const testing::TestParamInfo<FileCase>& info) { return info.param.name; }
 

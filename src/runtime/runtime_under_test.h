@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "runtime/runtime.h"
@@ -23,6 +24,9 @@ class RuntimeUnderTest {
 struct RuntimeCase {
   std::string name;
   std::function<std::unique_ptr<RuntimeUnderTest>()> make;
+
+  // For gtest, which would print its bytes.
+  friend std::ostream& operator<<(std::ostream& out, const RuntimeCase& self) { return out << self.name; }
 };
 inline std::string case_name(const testing::TestParamInfo<RuntimeCase>& info) { return info.param.name; }
 

@@ -1,5 +1,6 @@
 """kill -9 at random moments under real producers: nothing acknowledged is lost, nothing comes twice, the order holds."""
 
+import os
 import random
 import subprocess
 import time
@@ -44,7 +45,9 @@ class Producer:
 
 class Kill(unittest.TestCase):
     def test_kill_9_loses_nothing_acknowledged_and_doubles_nothing(self):
-        draw = random.Random()
+        seed = int(os.environ.get("VARVE_KILL_SEED", random.randrange(1 << 32)))
+        print(f"    VARVE_KILL_SEED={seed}", flush=True)
+        draw = random.Random(seed)
         # The producers' files lie in the broker's folder, so that they go with it.
         with broker_class()() as broker:
             broker.start()

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class LogUnderTest {
 struct LogCase {
   std::string name;
   std::function<std::unique_ptr<LogUnderTest>()> make;
+
+  // For gtest, which would print its bytes.
+  friend std::ostream& operator<<(std::ostream& out, const LogCase& self) { return out << self.name; }
 };
 inline std::string log_case_name(const testing::TestParamInfo<LogCase>& info) { return info.param.name; }
 

@@ -116,13 +116,11 @@ BlockCache::Shard& BlockCache::shard_of(ObjectId object) {
   return *shards_[ObjectIdHash()(object) % shards_.size()];
 }
 
-size_t BlockCache::bytes() const {
-  size_t sum = 0;
-  for (const auto& shard : shards_) {
-    std::lock_guard lock(shard->mutex);
-    sum += shard->bytes;
-  }
-  return sum;
+size_t BlockCache::bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+void BlockCache::changed(size_t bytes_before, size_t bytes_after) {
+  size_t bytes = bytes_.fetch_add(bytes_after - bytes_before, std::memory_order_relaxed);
+  bytes_gauge_.set(static_cast<double>(bytes + (bytes_after - bytes_before)));
 }
 
 void BlockCache::insert_written(ObjectId object, std::vector<Slice> image, size_t capacity_bytes) {
@@ -132,12 +130,13 @@ void BlockCache::insert_written(ObjectId object, std::vector<Slice> image, size_
   {
     std::lock_guard lock(shard.mutex);
     if (charge > shard.bytes_max || extent->size() == 0) return;
+    size_t before = shard.bytes;
     Shard::Entries& entries = shard.objects[object];
     // Nobody reads an object before its commit, so nothing of it is here; a load would be somebody's guess.
     if (entries.empty()) shard.insert(entries, object, std::move(extent), charge);
     shard.evict();
+    changed(before, shard.bytes);
   }
-  bytes_gauge_.set(static_cast<double>(bytes()));
 }
 
 Claim BlockCache::claim(ObjectId object, uint64_t offset, uint64_t size) {
@@ -181,6 +180,7 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
   Shard& shard = shard_of(load->object());
   {
     std::lock_guard lock(shard.mutex);
+    size_t before = shard.bytes;
     Shard::Entries& entries = shard.objects[load->object()];
     auto own = entries.find(load->offset());
     // Not there: dropped meanwhile, so what came is not kept.
@@ -193,8 +193,8 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
     }
     shard.forget_if_empty(load->object());
     shard.evict();
+    changed(before, shard.bytes);
   }
-  bytes_gauge_.set(static_cast<double>(bytes()));
   load->finish(outcome);
 }
 
@@ -203,11 +203,13 @@ void BlockCache::drop(ObjectId object, uint64_t offset, uint64_t size) {
   std::lock_guard lock(shard.mutex);
   auto found = shard.objects.find(object);
   if (found == shard.objects.end()) return;
+  size_t before = shard.bytes;
   Shard::Entries& entries = found->second;
   auto at = entries.upper_bound(offset);
   if (at != entries.begin() && std::prev(at)->second.end() > offset) --at;
   while (at != entries.end() && at->first < offset + size) at = shard.erase(entries, at);
   shard.forget_if_empty(object);
+  changed(before, shard.bytes);
 }
 
 }  // namespace varve::storage
