@@ -1,0 +1,89 @@
+"""Prints the figures of docs/performance.md. By hand: tests/e2e/setup.sh && python3 tests/e2e/figures.py [--kafka].
+
+    --kafka   measures Apache Kafka beside varve, in turns (needs tests/e2e/setup.sh --kafka)
+
+Nothing else should run on the machine meanwhile.
+"""
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+from harness import wire  # noqa: E402
+from harness.broker import KafkaBroker, VarveBroker, accepts  # noqa: E402
+from harness.wire import Connection, batch  # noqa: E402
+
+ROUNDS = 5
+STARTS = 15
+REQUESTS = 500
+
+
+def figure(name, values, unit):
+    values = sorted(values)
+    print(f"{name:64} median {statistics.median(values):8.2f} {unit}   {values[0]:.2f} to {values[-1]:.2f}"
+          f"   n {len(values)}", flush=True)
+
+
+def start_to_acknowledged(broker):
+    """Seconds from the start of the process to the first acknowledged record."""
+    record = batch([b"first of all"])
+    began = time.monotonic()
+    broker.spawn()
+    while not accepts(broker.port):
+        time.sleep(0.001)
+    with Connection(broker.port) as connection:
+        while connection.metadata("first") != wire.NONE or connection.produce("first", 0, record)[0] != wire.NONE:
+            time.sleep(0.001)
+    return time.monotonic() - began
+
+
+def starts():
+    seconds = {"on an empty folder": [], "after a stop": [], "after kill -9": []}
+    for _ in range(STARTS):
+        with VarveBroker() as broker:
+            for name, end in (("on an empty folder", broker.kill), ("after kill -9", broker.stop),
+                              ("after a stop", broker.kill)):
+                seconds[name].append(start_to_acknowledged(broker))
+                end()
+    for name, values in seconds.items():
+        figure(f"start to first acknowledged record, {name}", [value * 1000 for value in values], "ms")
+
+
+def produce_ms(broker):
+    """The median and the 99th percentile of produce requests of one 100-byte record, acks=all, one after another."""
+    record = batch([b"r" * 100])
+    with Connection(broker.port) as connection:
+        connection.create_topic("latency", 1)
+        took = []
+        for _ in range(REQUESTS):
+            began = time.monotonic()
+            assert connection.produce("latency", 0, record)[0] == wire.NONE
+            took.append((time.monotonic() - began) * 1000)
+    took.sort()
+    return statistics.median(took), took[len(took) * 99 // 100]
+
+
+def latencies(classes):
+    results = {kind: [] for kind in classes}
+    for _ in range(ROUNDS):
+        for kind in classes:
+            with kind() as broker:
+                broker.start()
+                produce_ms(broker)  # warms up
+                results[kind].append(produce_ms(broker))
+    for kind, values in results.items():
+        figure(f"{kind.name}: one record at a time, median of a round", [value[0] for value in values], "ms")
+        figure(f"{kind.name}: one record at a time, p99 of a round", [value[1] for value in values], "ms")
+
+
+def main():
+    starts()
+    latencies([VarveBroker, KafkaBroker] if "--kafka" in sys.argv[1:] else [VarveBroker])
+
+
+if __name__ == "__main__":
+    main()
