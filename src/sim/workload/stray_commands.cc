@@ -54,7 +54,10 @@ Command draw_topic_command(const State& state, Random& random) {
     case 0:
       return create;  // without a name
     case 1:
-      create.name = state.topics().empty() ? "" : state.topics().begin()->second.name;
+      if (state.topics().empty()) return create;
+      // Alike: the one that is there may be deleted before this arrives, which then makes the next life.
+      create.name = state.topics().begin()->second.name;
+      create.partitions = static_cast<uint32_t>(state.topics().begin()->second.partitions.size());
       return create;
     case 2:
       create.name = "too wide";
