@@ -34,7 +34,12 @@ class StartAndStop(unittest.TestCase):
         return time.monotonic() - began
 
     def test_start_to_first_acknowledged_record_on_an_empty_folder(self):
-        self.assertLess(self.start_to_acknowledged(), START_TO_ACK_SECONDS_MAX)
+        seconds = []
+        for _ in range(5):
+            with VarveBroker() as self.broker:
+                seconds.append(self.start_to_acknowledged())
+        # The median, because the machine may be busy with something else for one of them.
+        self.assertLess(statistics.median(seconds), START_TO_ACK_SECONDS_MAX, seconds)
 
     def test_start_to_first_acknowledged_record_after_a_stop_and_after_a_kill(self):
         for end in (self.broker.stop, self.broker.kill):
@@ -49,7 +54,6 @@ class StartAndStop(unittest.TestCase):
             for _ in range(5):
                 seconds.append(self.start_to_acknowledged())
                 end()
-            # The median, because the machine may be busy with something else for one of them.
             self.assertLess(statistics.median(seconds), START_TO_ACK_SECONDS_MAX, seconds)
 
     def test_sigterm_answers_what_was_asked_and_ends_with_zero(self):
