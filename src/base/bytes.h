@@ -61,6 +61,13 @@ class Slice {
   ByteView view_;
 };
 
+// Of all the slices together.
+inline size_t total_size(const std::vector<Slice>& slices) {
+  size_t size = 0;
+  for (const Slice& slice : slices) size += slice.size();
+  return size;
+}
+
 // Loads and stores of fixed width in network order (Kafka, and every varve format).
 template <std::integral T>
 T load_be(const uint8_t* from) {

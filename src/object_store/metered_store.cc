@@ -5,8 +5,6 @@
 namespace varve::object_store {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOperationNames = {"put", "get", "head", "list", "delete"};
-
 bool is_failure(StoreErrc code) {
   switch (code) {
     case StoreErrc::kNotFound:
@@ -17,12 +15,6 @@ bool is_failure(StoreErrc code) {
     default:
       return true;
   }
-}
-
-size_t bytes_of(const std::vector<Slice>& body) {
-  size_t bytes = 0;
-  for (const Slice& slice : body) bytes += slice.size();
-  return bytes;
 }
 
 }  // namespace
@@ -47,8 +39,8 @@ MeteredStore::MeteredStore(ObjectStore& store, runtime::Runtime& runtime, Metric
       bytes_put_(metrics.counter("varve_store_put_bytes_total", "Bytes of objects put")),
       bytes_got_(metrics.counter("varve_store_get_bytes_total", "Bytes of objects read")),
       health_since_(runtime.now()) {
-  for (size_t i = 0; i < kOperationCount; ++i) {
-    MetricLabels labels = {{"operation", std::string(kOperationNames[i])}};
+  for (size_t i = 0; i < kStoreOperationCount; ++i) {
+    MetricLabels labels = {{"operation", std::string(kStoreOperationNames[i])}};
     meters_[i].failures =
         &metrics.counter("varve_store_failures_total", "Calls of the object store that failed", labels);
     meters_[i].seconds = &metrics.histogram("varve_store_seconds", "Time of a call of the object store",
@@ -82,17 +74,19 @@ void MeteredStore::add_gauges(MetricRegistry& metrics) {
 }
 
 runtime::Task<StoreResult<void>> MeteredStore::put(std::string key, std::vector<Slice> body) {
-  size_t bytes = bytes_of(body);
-  MonotonicTime began = runtime_.now();
-  auto result = measured(kPut, began, co_await store_.put(std::move(key), std::move(body)));
-  if (result) bytes_put_.add(bytes);
-  co_return result;
+  size_t bytes = total_size(body);
+  return measured_put(bytes, store_.put(std::move(key), std::move(body)));
 }
 
 runtime::Task<StoreResult<void>> MeteredStore::put_if_absent(std::string key, std::vector<Slice> body) {
-  size_t bytes = bytes_of(body);
+  size_t bytes = total_size(body);
+  return measured_put(bytes, store_.put_if_absent(std::move(key), std::move(body)));
+}
+
+runtime::Task<StoreResult<void>> MeteredStore::measured_put(size_t bytes,
+                                                            runtime::Task<StoreResult<void>> call) {
   MonotonicTime began = runtime_.now();
-  auto result = measured(kPut, began, co_await store_.put_if_absent(std::move(key), std::move(body)));
+  auto result = measured(kPut, began, co_await std::move(call));
   if (result) bytes_put_.add(bytes);
   co_return result;
 }
@@ -122,12 +116,12 @@ runtime::Task<StoreResult<std::vector<std::string>>> MeteredStore::delete_many(
 }
 
 template <class T>
-StoreResult<T> MeteredStore::measured(Operation operation, MonotonicTime began, StoreResult<T> result) {
+StoreResult<T> MeteredStore::measured(StoreOperation operation, MonotonicTime began, StoreResult<T> result) {
   note(operation, runtime_.now() - began, !result && is_failure(result.error().code));
   return result;
 }
 
-void MeteredStore::note(Operation operation, Duration taken, bool has_failed) {
+void MeteredStore::note(StoreOperation operation, Duration taken, bool has_failed) {
   meters_[operation].seconds->observe(taken);
   if (has_failed) meters_[operation].failures->add();
   std::lock_guard lock(mutex_);

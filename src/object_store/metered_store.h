@@ -9,6 +9,7 @@
 
 #include "base/metrics.h"
 #include "object_store/object_store.h"
+#include "object_store/store_operation.h"
 #include "runtime/runtime.h"
 
 namespace varve::object_store {
@@ -49,7 +50,6 @@ class MeteredStore final : public ObjectStore {
   StoreHealth health() const;
 
  private:
-  enum Operation : uint8_t { kPut, kGet, kHead, kList, kDelete, kOperationCount };
   struct Meters {
     Counter* failures;
     Histogram* seconds;
@@ -65,9 +65,11 @@ class MeteredStore final : public ObjectStore {
     size_t samples = 0;
   };
 
+  // `call` is a put of so many bytes; it has not begun.
+  runtime::Task<StoreResult<void>> measured_put(size_t bytes, runtime::Task<StoreResult<void>> call);
   template <class T>
-  StoreResult<T> measured(Operation operation, MonotonicTime began, StoreResult<T> result);
-  void note(Operation operation, Duration taken, bool has_failed);
+  StoreResult<T> measured(StoreOperation operation, MonotonicTime began, StoreResult<T> result);
+  void note(StoreOperation operation, Duration taken, bool has_failed);
   Window window() const;
   // Needs the mutex. The state as of the last sample, and since when.
   void update_health(MonotonicTime now);
@@ -78,7 +80,7 @@ class MeteredStore final : public ObjectStore {
   ObjectStore& store_;
   runtime::Runtime& runtime_;
   const StoreHealthLimits limits_;
-  std::array<Meters, kOperationCount> meters_{};
+  std::array<Meters, kStoreOperationCount> meters_{};
   Counter& bytes_put_;
   Counter& bytes_got_;
 

@@ -15,25 +15,9 @@ constexpr size_t kUnknownBodyBytes = 4 * kMiB;
 // Reads that may disagree before it stays unknown whose object has the key.
 constexpr int kSettlingReadsMax = 4;
 
-constexpr std::array<std::string_view, 5> kOperationNames = {"put", "get", "head", "list", "delete"};
-
+// What needs a person, or room, may heal, but not within a call.
 bool is_retried(StoreErrc code) {
-  switch (code) {
-    case StoreErrc::kConflict:
-    case StoreErrc::kThrottled:
-    case StoreErrc::kTimeout:
-    case StoreErrc::kUnavailable:
-    case StoreErrc::kCorrupt:
-      return true;
-    case StoreErrc::kNotFound:
-    case StoreErrc::kPreconditionFailed:
-    case StoreErrc::kInvalidRange:
-    case StoreErrc::kNoSpace:
-    case StoreErrc::kDenied:
-    case StoreErrc::kBadRequest:
-      return false;
-  }
-  return false;
+  return is_retriable(code) && code != StoreErrc::kNoSpace && code != StoreErrc::kDenied;
 }
 
 std::string_view reason_name(StoreErrc code) {
@@ -53,14 +37,8 @@ std::string_view reason_name(StoreErrc code) {
   }
 }
 
-size_t bytes_of(const std::vector<Slice>& body) {
-  size_t bytes = 0;
-  for (const Slice& slice : body) bytes += slice.size();
-  return bytes;
-}
-
 bool holds(const Slice& object, const std::vector<Slice>& body) {
-  if (object.size() != bytes_of(body)) return false;
+  if (object.size() != total_size(body)) return false;
   const uint8_t* at = object.data();
   for (const Slice& slice : body) {
     if (!std::equal(slice.view().begin(), slice.view().end(), at)) return false;
@@ -73,7 +51,7 @@ bool holds(const Slice& object, const std::vector<Slice>& body) {
 
 // Lives in the frame of the call.
 struct RetryingStore::Call {
-  Operation operation;
+  StoreOperation operation;
   MonotonicTime deadline;
   Duration body_time;
   bool may_repeat_unknown = true;
@@ -85,7 +63,7 @@ RetryingStore::RetryingStore(ObjectStore& store, runtime::Runtime& runtime, Metr
                              RetryOptions options)
     : store_(store), runtime_(runtime), metrics_(metrics), options_(std::move(options)) {}
 
-RetryingStore::Call RetryingStore::begin(Operation operation, Duration deadline, size_t bytes) {
+RetryingStore::Call RetryingStore::begin(StoreOperation operation, Duration deadline, size_t bytes) {
   Duration body_time(
       static_cast<int64_t>(static_cast<double>(bytes) / static_cast<double>(options_.bytes_per_second_min) *
                            static_cast<double>(Duration(1s).count())));
@@ -132,10 +110,10 @@ Task<bool> RetryingStore::goes_on(Call& call, StoreError error) {
   co_return true;
 }
 
-void RetryingStore::count_retry(Operation operation, std::string_view reason) {
+void RetryingStore::count_retry(StoreOperation operation, std::string_view reason) {
   metrics_
       .counter("varve_store_retries_total", "Attempts of calls of the object store after the first",
-               {{"operation", std::string(kOperationNames[operation])}, {"reason", std::string(reason)}})
+               {{"operation", std::string(kStoreOperationNames[operation])}, {"reason", std::string(reason)}})
       .add();
 }
 
@@ -155,7 +133,7 @@ Task<StoreResult<T>> RetryingStore::repeat(Call& call, Attempt<T> attempt_once) 
 }
 
 Task<StoreResult<void>> RetryingStore::put(std::string key, std::vector<Slice> body) {
-  Call call = begin(kPut, options_.deadline_max, bytes_of(body));
+  Call call = begin(kPut, options_.deadline_max, total_size(body));
   call.may_repeat_unknown = may_write_twice(key);
   StoreResult<void> result = co_await repeat<void>(call, [&] { return store_.put(key, body); });
   if (!result) co_return std::unexpected(error_of(call, std::move(result.error())));
@@ -163,7 +141,7 @@ Task<StoreResult<void>> RetryingStore::put(std::string key, std::vector<Slice> b
 }
 
 Task<StoreResult<void>> RetryingStore::put_if_absent(std::string key, std::vector<Slice> body) {
-  Call call = begin(kPut, options_.deadline_max, bytes_of(body));
+  Call call = begin(kPut, options_.deadline_max, total_size(body));
   call.may_repeat_unknown = may_write_twice(key);
   StoreResult<void> result = co_await repeat<void>(call, [&] { return store_.put_if_absent(key, body); });
   if (result) co_return result;
@@ -176,7 +154,7 @@ Task<StoreResult<void>> RetryingStore::put_if_absent(std::string key, std::vecto
 Task<StoreResult<void>> RetryingStore::settle_taken(Call& call, std::string key, std::vector<Slice> body) {
   std::optional<Slice> before;
   for (int reads = 0; reads < kSettlingReadsMax; ++reads) {
-    Call reading = begin(kGet, call.deadline - runtime_.now(), bytes_of(body));
+    Call reading = begin(kGet, call.deadline - runtime_.now(), total_size(body));
     StoreResult<Slice> found = co_await repeat<Slice>(reading, [&] { return store_.get(key, std::nullopt); });
     if (!found) {
       co_return fail(StoreErrc::kTimeout,

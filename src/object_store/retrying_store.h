@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "object_store/backoff.h"
 #include "object_store/object_store.h"
+#include "object_store/store_operation.h"
 #include "runtime/runtime.h"
 
 namespace varve::object_store {
@@ -58,12 +59,11 @@ class RetryingStore final : public ObjectStore {
   runtime::Task<StoreResult<std::vector<std::string>>> delete_many(std::vector<std::string> keys) override;
 
  private:
-  enum Operation : uint8_t { kPut, kGet, kHead, kList, kDelete, kOperationCount };
   struct Call;
   template <class T>
   using Attempt = std::function<runtime::Task<StoreResult<T>>()>;
 
-  Call begin(Operation operation, Duration deadline, size_t bytes);
+  Call begin(StoreOperation operation, Duration deadline, size_t bytes);
   Duration attempt_limit(uint32_t patience) const;
   // One attempt, with its deadline.
   template <class T>
@@ -75,7 +75,7 @@ class RetryingStore final : public ObjectStore {
   // The key is taken, and perhaps by an earlier attempt of this call.
   runtime::Task<StoreResult<void>> settle_taken(Call& call, std::string key, std::vector<Slice> body);
   static StoreError error_of(const Call& call, StoreError last);
-  void count_retry(Operation operation, std::string_view reason);
+  void count_retry(StoreOperation operation, std::string_view reason);
   bool may_write_twice(const std::string& key) const {
     return !options_.may_write_twice || options_.may_write_twice(key);
   }
@@ -85,7 +85,7 @@ class RetryingStore final : public ObjectStore {
   MetricRegistry& metrics_;
   const RetryOptions options_;
   // How often attempts of the operation were given more time, at most kPatienceMax.
-  std::array<std::atomic<uint32_t>, kOperationCount> patience_{};
+  std::array<std::atomic<uint32_t>, kStoreOperationCount> patience_{};
 };
 
 }  // namespace varve::object_store

@@ -33,7 +33,7 @@ Connection::Connection(ConnectionId id, std::string listener, std::unique_ptr<ru
               [this](FrameReader::Phase phase, size_t bytes) { on_phase(phase, bytes); }) {}
 
 void Connection::Slot::set(Reply value) {
-  for (const Slice& slice : value.frame) reply_bytes += slice.size();
+  reply_bytes = total_size(value.frame);
   reply_bytes_waiting += reply_bytes;
   reply = std::move(value);
 }

@@ -206,9 +206,7 @@ FileResult<void> Folder::write_file(const std::string& path, const std::vector<S
 template <class NameIt>
 StoreResult<void> Folder::with_temporary(const std::string& key, const std::vector<Slice>& body,
                                          NameIt name_it) {
-  uint64_t bytes = 0;
-  for (const Slice& slice : body) bytes += slice.size();
-  if (auto room = check_room(key, bytes); !room) return room;
+  if (auto room = check_room(key, total_size(body)); !room) return room;
   std::string temporary = fmt::format("{}/{}", temporary_folder_, next_temporary_.fetch_add(1));
   FileResult<void> done = write_file(temporary, body);
   if (done) {

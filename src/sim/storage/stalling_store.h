@@ -43,8 +43,7 @@ class StallingStore final : public object_store::ObjectStore {
   StallingStore(object_store::ObjectStore& store, Stalls& stalls) : store_(store), stalls_(stalls) {}
 
   runtime::Task<object_store::StoreResult<void>> put(std::string key, std::vector<Slice> body) override {
-    size_t bytes = 0;
-    for (const Slice& slice : body) bytes += slice.size();
+    size_t bytes = total_size(body);
     stalls_.bytes_under_way += bytes;
     stalls_.bytes_under_way_max = std::max(stalls_.bytes_under_way_max, stalls_.bytes_under_way);
     auto result = co_await put_or_hang(std::move(key), std::move(body));
