@@ -50,18 +50,13 @@ struct Uses {
       if (!asked.topic_id.is_zero()) ++ids[asked.topic_id];
     }
   }
-  bool is_repeated(const metadata::MetadataImage& image, const Asked& asked) const {
-    Uuid id = id_of(image, asked);
+  // `id`: of the topic that `asked` names; zero: there is none.
+  bool is_repeated(const Asked& asked, const Uuid& id) const {
     return (asked.name && names.at(*asked.name) > 1) || (!id.is_zero() && ids.at(id) > 1);
   }
   // Whether a row has been written for what this line repeats; it is told once, as in Kafka.
-  bool was_told(const metadata::MetadataImage& image, const Asked& asked) {
-    Uuid id = id_of(image, asked);
+  bool was_told(const Asked& asked, const Uuid& id) {
     return id.is_zero() ? !told_names.insert(*asked.name).second : !told_ids.insert(id).second;
-  }
-  static Uuid id_of(const metadata::MetadataImage& image, const Asked& asked) {
-    const metadata::TopicView* topic = asked.name ? image.find_topic(*asked.name) : nullptr;
-    return topic != nullptr ? topic->id : asked.topic_id;
   }
 
   std::map<std::string, size_t> names;
@@ -106,13 +101,14 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
   std::vector<const Asked*> askers;
   for (const Asked& asked : request.topics) {
     const metadata::TopicView* topic = find(*synced.image, asked);
+    Uuid id = topic != nullptr ? topic->id : asked.topic_id;
     if (!is_allowed) {
       response.responses.push_back(row_of(asked, ErrorCode::kClusterAuthorizationFailed,
                                           "KAFSCALE_ALLOW_ADMIN_APIS is false on this broker"));
     } else if (auto refused = refused_row(asked)) {
       response.responses.push_back(std::move(*refused));
-    } else if (uses.is_repeated(*synced.image, asked)) {
-      if (uses.was_told(*synced.image, asked)) continue;
+    } else if (uses.is_repeated(asked, id)) {
+      if (uses.was_told(asked, id)) continue;
       response.responses.push_back(
           row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once"));
     } else if (topic == nullptr) {

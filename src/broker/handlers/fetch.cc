@@ -48,11 +48,7 @@ const TopicView* find(const MetadataImage& image, const FetchKey& key, bool by_i
 }
 
 std::optional<PartitionHandle> handle_of(const MetadataImage& image, const FetchKey& key, bool by_id) {
-  const TopicView* topic = find(image, key, by_id);
-  if (topic == nullptr || key.partition.value() < 0) return std::nullopt;
-  size_t index = static_cast<size_t>(key.partition.value());
-  if (index >= topic->partitions.size()) return std::nullopt;
-  return topic->partitions[index];
+  return find_partition(find(image, key, by_id), key.partition);
 }
 
 PartitionRow error_row(PartitionIndex partition, ErrorCode code) {
@@ -92,14 +88,14 @@ PartitionRow fetched_row(PartitionIndex partition, storage::FetchedPartition fet
   row.high_watermark = fetched.high_watermark;
   row.last_stable_offset = fetched.last_stable;
   row.log_start_offset = fetched.log_start;
-  // Null where nobody asked, as in Kafka.
-  if (!is_read_committed) row.aborted_transactions = std::nullopt;
   if (is_read_committed) {
     for (const metadata::AbortedTransaction& transaction : fetched.aborted) {
       auto& entry = row.aborted_transactions->emplace_back();
       entry.producer_id = transaction.producer_id;
       entry.first_offset = transaction.first_offset;
     }
+  } else {
+    row.aborted_transactions = std::nullopt;  // null where nobody asked, as in Kafka
   }
   for (Slice& slice : fetched.records) row.records->append(std::move(slice));
   return row;
@@ -155,14 +151,14 @@ runtime::Task<std::vector<PartitionRow>> fetch_rows(Services& services, const Re
   if (asked.empty()) co_return rows;
   uint64_t records = 0;
   std::vector<storage::FetchedPartition> fetched = co_await services.fetcher.fetch(std::move(fetch));
+  std::shared_ptr<const MetadataImage> now = services.metadata.image();
   for (size_t i = 0; i < asked.size(); ++i) {
     const FetchKey& key = session.partitions[asked[i]].key;
     PartitionRow& row = rows[asked[i]];
     row = fetched_row(key.partition, std::move(fetched[i]), context.version,
                       request.isolation_level == kReadCommitted, records);
     if (!session.uses_topic_ids) {
-      row.error_code =
-          unless_made_again(row.error_code, *services.metadata.image(), key.topic, key.partition);
+      row.error_code = unless_made_again(row.error_code, *now, key.topic, key.partition);
     }
   }
   services.throughput.fetched.add(records, services.runtime.now());

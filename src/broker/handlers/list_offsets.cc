@@ -42,16 +42,11 @@ struct Place {
   size_t partition;
 };
 
-bool has_partition(const metadata::TopicView* topic, PartitionIndex index) {
-  return topic != nullptr && index.value() >= 0 &&
-         static_cast<size_t>(index.value()) < topic->partitions.size();
-}
-
 bool knows_all(const metadata::MetadataImage& image, const ListOffsetsRequest& request) {
   for (const auto& topic : request.topics) {
     const metadata::TopicView* view = image.find_topic(topic.name);
     for (const Asked& asked : topic.partitions) {
-      if (!has_partition(view, asked.partition_index)) return false;
+      if (!find_partition(view, asked.partition_index)) return false;
     }
   }
   return true;
@@ -60,7 +55,7 @@ bool knows_all(const metadata::MetadataImage& image, const ListOffsetsRequest& r
 std::optional<ErrorCode> early_error(const SyncedImage& synced, const metadata::TopicView* topic,
                                      const Asked& asked, int16_t version) {
   if (!is_known_in(version, asked.timestamp)) return ErrorCode::kUnsupportedVersion;
-  if (!has_partition(topic, asked.partition_index))
+  if (!find_partition(topic, asked.partition_index))
     return synced.is_certain ? ErrorCode::kUnknownTopicOrPartition : kCannotTellPartition;
   ErrorCode epoch_error = leader_epoch_error(*synced.image, asked.current_leader_epoch);
   if (epoch_error != ErrorCode::kNone) return epoch_error;
@@ -138,12 +133,13 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
   if (queries.empty()) co_return response;
   bool is_read_committed = request.isolation_level == kReadCommitted;
   auto found = co_await services.fetcher.list_offsets(std::move(queries), is_read_committed, deadline);
+  std::shared_ptr<const metadata::MetadataImage> now = services.metadata.image();
   for (size_t i = 0; i < found.size(); ++i) {
     const Asked& asked = request.topics[places[i].topic].partitions[places[i].partition];
     ResultRow& row = response.topics[places[i].topic].partitions[places[i].partition];
     fill(row, asked, found[i], context.version, leader_epoch(*synced.image));
-    row.error_code = unless_made_again(row.error_code, *services.metadata.image(),
-                                       request.topics[places[i].topic].name, asked.partition_index);
+    row.error_code =
+        unless_made_again(row.error_code, *now, request.topics[places[i].topic].name, asked.partition_index);
   }
   co_return response;
 }

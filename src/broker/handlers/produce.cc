@@ -23,16 +23,11 @@ const TopicView* find(const MetadataImage& image, const ProduceRequest::TopicPro
   return by_id ? image.find_topic(topic.topic_id) : image.find_topic(topic.name);
 }
 
-bool has_partition(const TopicView* topic, PartitionIndex index) {
-  return topic != nullptr && index.value() >= 0 &&
-         static_cast<size_t>(index.value()) < topic->partitions.size();
-}
-
 bool knows_all(const MetadataImage& image, const ProduceRequest& request, bool by_id) {
   for (const auto& topic : request.topic_data) {
     const TopicView* view = find(image, topic, by_id);
     for (const auto& partition : topic.partition_data) {
-      if (!has_partition(view, partition.index)) return false;
+      if (!find_partition(view, partition.index)) return false;
     }
   }
   return true;
@@ -118,7 +113,7 @@ Pending check_all(const Services& services, const RequestContext& context, const
     const TopicView* view = find(*synced.image, topic, by_id);
     for (size_t p = 0; p < topic.partition_data.size(); ++p) {
       ResultRow& row = response.responses[t].partition_responses[p];
-      if (has_partition(view, topic.partition_data[p].index)) {
+      if (find_partition(view, topic.partition_data[p].index)) {
         check_partition(services, *view, topic.partition_data[p], context.version, scratch, row, pending);
       } else if (!synced.is_certain) {
         row.error_code = kCannotTellPartition;

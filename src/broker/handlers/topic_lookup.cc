@@ -13,13 +13,17 @@ runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadli
   co_return result;
 }
 
+std::optional<PartitionHandle> find_partition(const metadata::TopicView* topic, PartitionIndex index) {
+  if (topic == nullptr || index.value() < 0) return std::nullopt;
+  size_t place = static_cast<size_t>(index.value());
+  if (place >= topic->partitions.size()) return std::nullopt;
+  return topic->partitions[place];
+}
+
 protocol::ErrorCode unless_made_again(protocol::ErrorCode code, const metadata::MetadataImage& now,
                                       std::string_view topic, PartitionIndex partition) {
   if (code != protocol::ErrorCode::kUnknownTopicOrPartition) return code;
-  const metadata::TopicView* found = now.find_topic(topic);
-  bool is_there = found != nullptr && partition.value() >= 0 &&
-                  static_cast<size_t>(partition.value()) < found->partitions.size();
-  return is_there ? kCannotTellPartition : code;
+  return find_partition(now.find_topic(topic), partition) ? kCannotTellPartition : code;
 }
 
 std::string rack_of(const RequestContext& context, const metadata::MetadataImage& image) {

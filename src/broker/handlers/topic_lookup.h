@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -19,6 +20,9 @@ struct SyncedImage {
 
 // The image after a sync that ends by `deadline`.
 runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadline);
+
+// The partition, if the topic (nullptr: there is none) has it.
+std::optional<PartitionHandle> find_partition(const metadata::TopicView* topic, PartitionIndex index);
 
 // A request by name that began on the image of a topic's former life ends with "unknown", though the name has been
 // made again meanwhile: that has to be retriable. `code` otherwise.
