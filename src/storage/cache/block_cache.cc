@@ -63,9 +63,10 @@ struct BlockCache::Shard {
   };
   using Entries = std::map<uint64_t, Entry>;
 
-  explicit Shard(size_t max) : bytes_max(max) {}
+  Shard(size_t max, Gauge& gauge) : bytes_max(max), all_bytes(gauge) {}
 
   const size_t bytes_max;
+  Gauge& all_bytes;  // of all shards together
   mutable std::mutex mutex;
   std::unordered_map<ObjectId, Entries, ObjectIdHash> objects;
   std::list<Key> by_use;  // the most recent in front
@@ -77,10 +78,12 @@ struct BlockCache::Shard {
     entries[offset] =
         Entry{.extent = std::move(extent), .load = nullptr, .charge = charge, .use = by_use.begin()};
     bytes += charge;
+    all_bytes.add(static_cast<double>(charge));
   }
   Entries::iterator erase(Entries& entries, Entries::iterator at) {
     if (at->second.extent) {
       bytes -= at->second.charge;
+      all_bytes.add(-static_cast<double>(at->second.charge));
       by_use.erase(at->second.use);
     }
     return entries.erase(at);
@@ -103,11 +106,13 @@ BlockCache::BlockCache(BlockCacheConfig config, MetricRegistry& metrics)
     : config_(config),
       hits_(metrics.counter("varve_cache_hits_total", "Reads of an object served from memory")),
       misses_(metrics.counter("varve_cache_misses_total", "Reads of an object that became a GET")),
-      joins_(metrics.counter("varve_cache_joins_total", "Reads of an object that joined another's GET")),
-      bytes_gauge_(metrics.gauge("varve_cache_bytes", "Memory that cached objects keep alive")) {
+      joins_(metrics.counter("varve_cache_joins_total", "Reads of an object that joined another's GET")) {
+  Gauge& bytes = metrics.gauge("varve_cache_bytes", "Memory that cached objects keep alive");
   size_t shards =
       std::clamp<size_t>(config.bytes_max / kShardBytesMin, 1, std::max<size_t>(1, config.shards));
-  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>(config.bytes_max / shards));
+  for (size_t i = 0; i < shards; ++i) {
+    shards_.push_back(std::make_unique<Shard>(config.bytes_max / shards, bytes));
+  }
 }
 
 BlockCache::~BlockCache() = default;
@@ -116,27 +121,16 @@ BlockCache::Shard& BlockCache::shard_of(ObjectId object) {
   return *shards_[ObjectIdHash()(object) % shards_.size()];
 }
 
-size_t BlockCache::bytes() const { return bytes_.load(std::memory_order_relaxed); }
-
-void BlockCache::changed(size_t bytes_before, size_t bytes_after) {
-  size_t bytes = bytes_.fetch_add(bytes_after - bytes_before, std::memory_order_relaxed);
-  bytes_gauge_.set(static_cast<double>(bytes + (bytes_after - bytes_before)));
-}
-
 void BlockCache::insert_written(ObjectId object, std::vector<Slice> image, size_t capacity_bytes) {
   size_t charge = capacity_bytes + image.size() * sizeof(Slice) + kExtentOverheadBytes;
   auto extent = std::make_shared<const Extent>(0, std::move(image), true);
   Shard& shard = shard_of(object);
-  {
-    std::lock_guard lock(shard.mutex);
-    if (charge > shard.bytes_max || extent->size() == 0) return;
-    size_t before = shard.bytes;
-    Shard::Entries& entries = shard.objects[object];
-    // Nobody reads an object before its commit, so nothing of it is here; a load would be somebody's guess.
-    if (entries.empty()) shard.insert(entries, object, std::move(extent), charge);
-    shard.evict();
-    changed(before, shard.bytes);
-  }
+  std::lock_guard lock(shard.mutex);
+  if (charge > shard.bytes_max || extent->size() == 0) return;
+  Shard::Entries& entries = shard.objects[object];
+  // Nobody reads an object before its commit, so nothing of it is here; a load would be somebody's guess.
+  if (entries.empty()) shard.insert(entries, object, std::move(extent), charge);
+  shard.evict();
 }
 
 Claim BlockCache::claim(ObjectId object, uint64_t offset, uint64_t size) {
@@ -180,7 +174,6 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
   Shard& shard = shard_of(load->object());
   {
     std::lock_guard lock(shard.mutex);
-    size_t before = shard.bytes;
     Shard::Entries& entries = shard.objects[load->object()];
     auto own = entries.find(load->offset());
     // Not there: dropped meanwhile, so what came is not kept.
@@ -193,7 +186,6 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
     }
     shard.forget_if_empty(load->object());
     shard.evict();
-    changed(before, shard.bytes);
   }
   load->finish(outcome);
 }
@@ -203,13 +195,11 @@ void BlockCache::drop(ObjectId object, uint64_t offset, uint64_t size) {
   std::lock_guard lock(shard.mutex);
   auto found = shard.objects.find(object);
   if (found == shard.objects.end()) return;
-  size_t before = shard.bytes;
   Shard::Entries& entries = found->second;
   auto at = entries.upper_bound(offset);
   if (at != entries.begin() && std::prev(at)->second.end() > offset) --at;
   while (at != entries.end() && at->first < offset + size) at = shard.erase(entries, at);
   shard.forget_if_empty(object);
-  changed(before, shard.bytes);
 }
 
 }  // namespace varve::storage

@@ -2,7 +2,6 @@
 // GET; a reader on the broker that wrote pays no GET, and readers of the same bytes share one.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -84,20 +83,14 @@ class BlockCache {
   // Forgets what is here of the range: it was found to be corrupt.
   void drop(metadata::ObjectId object, uint64_t offset, uint64_t size);
 
-  size_t bytes() const;
-
  private:
   struct Shard;
   Shard& shard_of(metadata::ObjectId object);
-  // A shard held so much before, and holds so much now.
-  void changed(size_t bytes_before, size_t bytes_after);
 
   const BlockCacheConfig config_;
   Counter& hits_;
   Counter& misses_;
   Counter& joins_;
-  Gauge& bytes_gauge_;
-  std::atomic<size_t> bytes_ = 0;  // over all shards
   std::vector<std::unique_ptr<Shard>> shards_;
 };
 
