@@ -24,6 +24,9 @@ struct SnapshotCut {
   std::vector<LogPosition> retained;  // snapshots then
 };
 
+// Of the snapshots that the state retains, the oldest first.
+std::vector<LogPosition> retained_positions(const State& state);
+
 enum class Agreement : uint8_t { kAwaited, kAgreed, kDisagreed };
 
 // How a registration ended, told when its entry is applied here.

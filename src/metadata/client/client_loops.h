@@ -14,6 +14,9 @@
 
 namespace varve::metadata {
 
+// Of one read of the log.
+inline constexpr size_t kPageBytes = 1 << 20;
+
 struct MetadataClient::Impl {
   Impl(runtime::Runtime& runtime_in, MetadataLog& log_in, object_store::ObjectStore& store_in,
        ClientConfig config_in, Logger& logger_in, MetricRegistry& metrics, PlantedBugs bugs_in);

@@ -14,6 +14,12 @@ constexpr size_t kCutStepBytes = 256 * 1024;
 
 }  // namespace
 
+std::vector<LogPosition> retained_positions(const State& state) {
+  std::vector<LogPosition> positions;
+  for (const RetainedSnapshot& snapshot : state.snapshots()) positions.push_back(snapshot.position);
+  return positions;
+}
+
 void ClientCore::note_beat(LogPosition position, const ApplyOutcome& outcome) {
   if (!outcome.has_beat) return;
   Incarnation sender = *state_.incarnation_of(outcome.nonce);
@@ -72,11 +78,7 @@ void ClientCore::end_cut() {
   while (hash_at_beat_.size() > kBeatHashesKept) hash_at_beat_.erase(hash_at_beat_.begin());
   if (std::exchange(is_snapshot_cut_, false) && snapshot_wanted_) {
     auto wanted = *std::exchange(snapshot_wanted_, std::nullopt);
-    SnapshotCut snapshot{std::move(cut), {}};
-    for (const RetainedSnapshot& retained : state_.snapshots()) {
-      snapshot.retained.push_back(retained.position);
-    }
-    wanted.set(std::move(snapshot));
+    wanted.set(SnapshotCut{std::move(cut), retained_positions(state_)});
   }
   // Others may have named the position before this broker knew its hash.
   compare_hashes();

@@ -3,7 +3,6 @@
 namespace varve::metadata {
 namespace {
 
-constexpr size_t kPageBytes = 1 << 20;
 // A host's wake-up may get lost; the log is looked at this often anyway.
 constexpr Duration kPollInterval = 500ms;
 

@@ -4,7 +4,6 @@
 namespace varve::metadata {
 namespace {
 
-constexpr size_t kPageBytes = 1 << 20;
 // For the log to show what it had when it was asked for its tail.
 constexpr Duration kSeeTailWithin = 30s;
 

@@ -10,12 +10,6 @@ constexpr Duration kCutWithin = 60s;
 constexpr Duration kAgreeWithin = 30s;
 constexpr Duration kAskAgainAfter = 100ms;
 
-std::vector<LogPosition> retained_positions(const State& state) {
-  std::vector<LogPosition> positions;
-  for (const RetainedSnapshot& snapshot : state.snapshots()) positions.push_back(snapshot.position);
-  return positions;
-}
-
 }  // namespace
 
 using runtime::call;
