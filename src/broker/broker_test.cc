@@ -115,9 +115,7 @@ TEST_F(BrokerTest, StoppingAnswersProducesAndEndsWaitingFetches) {
     RawClient client = co_await connect();
     co_await client.ask(sim::metadata_request({"t"}), 9);
     // Uploads take seconds, so that the stop comes while they are under way.
-    sim::StoreFaults faults;
-    faults.put.slow = 1000;
-    store_.set_faults(faults);
+    slow_uploads();
     for (int i = 0; i < 20; ++i) co_await client.post(produce_request("t", {{0, make_batch("v")}}), 9);
     is_sent = true;
     for (int32_t id = 2; id <= 21; ++id) {
@@ -159,9 +157,7 @@ TEST_F(BrokerTest, StoppingTakesNoLongerThanItMayWhateverTheStoreDoes) {
   auto producer = [&]() -> Task<> {
     RawClient client = co_await connect();
     co_await client.ask(sim::metadata_request({"t"}), 9);
-    sim::StoreFaults faults;
-    faults.put.slow = 1000;
-    store_.set_faults(faults);
+    slow_uploads();
     co_await client.post(produce_request("t", {{0, make_batch("v")}}), 9);
     co_await client.receive();
   };
@@ -259,9 +255,7 @@ TEST_F(BrokerTest, WhileItDrainsNobodyNewIsServed) {
   auto producer = [&]() -> Task<> {
     RawClient client = co_await connect();
     co_await client.ask(sim::metadata_request({"t"}), 9);
-    sim::StoreFaults faults;
-    faults.put.slow = 1000;
-    store_.set_faults(faults);
+    slow_uploads();
     int32_t id = co_await client.post(produce_request("t", {{0, make_batch("in flight")}}), 9);
     is_sent = true;
     auto reply = co_await client.expect<ProduceRequest>(id, 9);

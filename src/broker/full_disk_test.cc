@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
-#include "protocol/messages/delete_topics.h"
 #include "sim/broker_fixture.h"
 #include "sim/requests.h"
 #include "sim/workload/broker_machine.h"
+#include "sim/workload/kafka_client.h"
 
 namespace varve::broker {
 namespace {
@@ -18,7 +18,6 @@ using protocol::ErrorCode;
 using runtime::Task;
 using sim::RawClient;
 
-constexpr uint16_t kKafkaPort = 9092;
 constexpr uint64_t kReserveBytes = 64 * kMiB;
 constexpr uint64_t kBallastBytes = 16 * kMiB;
 constexpr uint64_t kDiskBytes = kReserveBytes + kBallastBytes + 32 * kMiB;
@@ -32,11 +31,7 @@ class FullDiskTest : public ::testing::Test {
 
   static sim::BrokerMachineOptions machine() {
     sim::BrokerMachineOptions options;
-    options.settings = default_settings();
-    options.settings.broker_id = BrokerId(1);
-    options.settings.kafka_address = {"", kKafkaPort};
-    options.settings.http_address = {"", 9093};
-    options.settings.advertised = {"broker", 0};
+    options.settings = sim::simulated_settings(BrokerId(1), "broker");
     options.settings.limits.cache_bytes_max = 8 * kMiB;
     options.commit_interval = 5ms;
     options.fence_interval = 3s;
@@ -57,7 +52,7 @@ class FullDiskTest : public ::testing::Test {
   }
   Task<RawClient> connect() {
     auto stream =
-        co_await client_node_.process().network().connect({"broker", kKafkaPort}, world_.now() + 10s);
+        co_await client_node_.process().network().connect({"broker", sim::kKafkaPort}, world_.now() + 10s);
     CHECK(stream, "{}", stream.error().message);
     co_return RawClient(std::move(*stream));
   }
@@ -71,10 +66,7 @@ class FullDiskTest : public ::testing::Test {
     co_return reply.responses.at(0).partition_responses.at(0).error_code;
   }
   static Task<> delete_topic(RawClient& client, std::string topic) {
-    protocol::DeleteTopicsRequest request;
-    request.topic_names = {topic};
-    request.timeout_ms = 30'000;
-    auto reply = co_await client.ask(request, 5);
+    auto reply = co_await client.ask(sim::delete_request(topic), 5);
     EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kNone);
   }
   static Task<int64_t> high_watermark(RawClient& client, std::string topic) {
@@ -87,6 +79,22 @@ class FullDiskTest : public ::testing::Test {
     return code == ErrorCode::kKafkaStorageError || code == ErrorCode::kNotEnoughReplicas;
   }
 
+  // With one record in `kept`, and `doomed` made.
+  Task<RawClient> begin() {
+    RawClient client = co_await connect();
+    co_await create(client, "kept");
+    co_await create(client, "doomed");
+    EXPECT_EQ(co_await produce(client, "kept", 10), ErrorCode::kNone);
+    co_return client;
+  }
+  // Fills the disk through `doomed`, and then somebody else takes the reserve.
+  Task<> leave_no_byte(RawClient& client) {
+    co_await fill(client);
+    co_await runtime::sleep_for(5s);
+    EXPECT_TRUE(has_ballast());
+    disk().set_capacity(kDiskBytes - free_bytes());
+    EXPECT_EQ(free_bytes(), 0u);
+  }
   // Fills the disk through `doomed` and gives what the refusal was.
   Task<ErrorCode> fill(RawClient& client) {
     for (int i = 0; i < 100; ++i) {
@@ -112,10 +120,7 @@ class FullDiskTest : public ::testing::Test {
 
 TEST_F(FullDiskTest, ProduceIsRefusedWithARetriableErrorDeletionWorksAndItHealsByItself) {
   run([&]() -> Task<> {
-    RawClient client = co_await connect();
-    co_await create(client, "kept");
-    co_await create(client, "doomed");
-    EXPECT_EQ(co_await produce(client, "kept", 10), ErrorCode::kNone);
+    RawClient client = co_await begin();
     ErrorCode refusal = co_await fill(client);
     EXPECT_TRUE(is_refusal(refusal)) << static_cast<int>(refusal);
     EXPECT_LE(free_bytes(), kReserveBytes + 2 * kMiB);
@@ -139,15 +144,8 @@ TEST_F(FullDiskTest, ProduceIsRefusedWithARetriableErrorDeletionWorksAndItHealsB
 // Somebody else takes the reserve too: the ballast is what deletion lives on.
 TEST_F(FullDiskTest, WithNoByteLeftDeletionStillWorksAndItHealsByItself) {
   run([&]() -> Task<> {
-    RawClient client = co_await connect();
-    co_await create(client, "kept");
-    co_await create(client, "doomed");
-    EXPECT_EQ(co_await produce(client, "kept", 10), ErrorCode::kNone);
-    co_await fill(client);
-    co_await runtime::sleep_for(5s);
-    EXPECT_TRUE(has_ballast());
-    disk().set_capacity(kDiskBytes - free_bytes());
-    EXPECT_EQ(free_bytes(), 0u);
+    RawClient client = co_await begin();
+    co_await leave_no_byte(client);
     for (int i = 0; i < 20; ++i) {
       EXPECT_TRUE(is_refusal(co_await produce(client, "kept", 10)));
       co_await runtime::sleep_for(1s);
@@ -170,13 +168,8 @@ TEST_F(FullDiskTest, WithNoByteLeftDeletionStillWorksAndItHealsByItself) {
 // A broker that is started on a full disk comes up, serves what it has, and lets topics be deleted.
 TEST_F(FullDiskTest, ABrokerStartedOnAFullDiskServesAndDeletes) {
   run([&]() -> Task<> {
-    RawClient client = co_await connect();
-    co_await create(client, "kept");
-    co_await create(client, "doomed");
-    EXPECT_EQ(co_await produce(client, "kept", 10), ErrorCode::kNone);
-    co_await fill(client);
-    co_await runtime::sleep_for(5s);
-    disk().set_capacity(kDiskBytes - free_bytes());
+    RawClient client = co_await begin();
+    co_await leave_no_byte(client);
   });
   broker_.crash(sim::CrashKind::kKilled);
   broker_.boot();

@@ -246,9 +246,7 @@ TEST_F(ProduceTest, TheTimeoutOfARequestIsKeptAndLeavesTheFateOpen) {
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     co_await create(client, "t");
-    sim::StoreFaults faults;
-    faults.put.slow = 1000;
-    store_.set_faults(faults);
+    slow_uploads();
     ProduceRequest request = produce_request("t", {{0, make_batch("v")}});
     request.timeout_ms = 50;
     MonotonicTime asked = world_.now();

@@ -1,7 +1,6 @@
 // A topic that is deleted and made again while another broker knows only its former life.
 #include <gtest/gtest.h>
 
-#include "protocol/messages/delete_topics.h"
 #include "sim/broker_fixture.h"
 #include "sim/requests.h"
 
@@ -25,10 +24,7 @@ class RecreatedTopic : public sim::BrokerFixture {
   template <class Post>
   Task<int32_t> make_again_behind_its_back(sim::RawClient& admin, sim::RawClient& client, Post post) {
     brokers_[1]->node().pause();
-    protocol::DeleteTopicsRequest request;
-    request.topic_names = {"t"};
-    request.timeout_ms = 10'000;
-    auto deleted = co_await admin.ask(request, 5);
+    auto deleted = co_await admin.ask(sim::delete_request("t"), 5);
     EXPECT_EQ(deleted.responses.at(0).error_code, ErrorCode::kNone);
     auto made = co_await admin.ask(sim::create_request("t", 1), 7);
     EXPECT_EQ(made.topics.at(0).error_code, ErrorCode::kNone);

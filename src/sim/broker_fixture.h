@@ -197,6 +197,12 @@ class BrokerFixture : public ::testing::Test {
     for (const auto& broker : brokers_) CHECK(broker->problem().empty(), "{}", broker->problem());
     CHECK(end == RunEnd::kDone, "a broker did not start");
   }
+  // From now on each PUT takes seconds.
+  void slow_uploads() {
+    StoreFaults faults;
+    faults.put.slow = 1000;
+    store_.set_faults(faults);
+  }
   runtime::Task<RawClient> connect(size_t broker = 0) {
     auto stream = co_await client_node_.process().network().connect(
         {brokers_[broker]->node().host(), kKafkaPort}, world_.now() + 10s);

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "protocol/messages/create_topics.h"
+#include "protocol/messages/delete_topics.h"
 #include "protocol/messages/fetch.h"
 #include "protocol/messages/list_offsets.h"
 #include "protocol/messages/metadata.h"
@@ -101,6 +102,13 @@ inline protocol::ListOffsetsRequest list_offsets_request(const std::string& topi
   auto& row = rows.partitions.emplace_back();
   row.partition_index = PartitionIndex(partition);
   row.timestamp = timestamp;
+  return request;
+}
+
+inline protocol::DeleteTopicsRequest delete_request(const std::string& topic) {
+  protocol::DeleteTopicsRequest request;
+  request.topic_names = {topic};
+  request.timeout_ms = 30'000;
   return request;
 }
 

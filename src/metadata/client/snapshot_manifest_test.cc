@@ -1,22 +1,14 @@
 // A snapshot's manifest and the keys of what it is made of: the format pages, the golden file, damage.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "base/crc32c.h"
+#include "base/read_file_testing.h"
 #include "metadata/client/snapshot_store.h"
 
 namespace varve::metadata {
 namespace {
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  EXPECT_TRUE(file.good()) << path << " is read from the top of the tree";
-  return text.str();
-}
 
 // The hex digits of a text, comments from '#' on left out.
 std::string hex_digits(const std::string& text) {

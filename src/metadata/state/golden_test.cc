@@ -1,22 +1,14 @@
 // The stored formats stay as they are: the golden files, and the worked examples of docs/formats.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "base/read_file_testing.h"
 #include "metadata/state/state_testing.h"
 
 namespace varve::metadata {
 namespace {
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  EXPECT_TRUE(file.good()) << path << " is read from the top of the tree";
-  return text.str();
-}
 
 std::vector<uint8_t> from_hex(std::string_view hex) {
   std::vector<uint8_t> bytes;

@@ -9,6 +9,7 @@
 #include "object_store/store_conformance.h"
 #include "runtime/asio/asio_runtime.h"
 #include "runtime/asio/run_blocking.h"
+#include "runtime/temporary_folder_testing.h"
 #include "sim/node.h"
 #include "sim/run_task.h"
 
@@ -20,22 +21,7 @@ using conformance::keys_under;
 using conformance::text_at;
 using runtime::run_blocking;
 using runtime::Task;
-
-// A folder of this machine, removed in the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = testing::TempDir() + "varve-store-XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using runtime::TemporaryFolder;
 
 class PosixUnderTest final : public StoreUnderTest {
  public:

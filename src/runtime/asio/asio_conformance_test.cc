@@ -8,6 +8,7 @@
 #include "runtime/file_conformance.h"
 #include "runtime/network_conformance.h"
 #include "runtime/runtime_conformance.h"
+#include "runtime/temporary_folder_testing.h"
 
 namespace varve::runtime {
 namespace {
@@ -23,16 +24,11 @@ class AsioUnderTest final : public RuntimeUnderTest {
 
 class PosixFilesUnderTest final : public FileSystemUnderTest {
  public:
-  PosixFilesUnderTest() {
-    std::string pattern = testing::TempDir() + "varve-files-XXXXXX";
-    root_ = mkdtemp(pattern.data());
-  }
-  ~PosixFilesUnderTest() override { std::filesystem::remove_all(root_); }
   FileSystem& files() override { return files_; }
-  std::string root() const override { return root_; }
+  std::string root() const override { return folder_.path(); }
 
  private:
-  std::string root_;
+  TemporaryFolder folder_;
   PosixFileSystem files_;
 };
 

@@ -1,22 +1,17 @@
 #include "runtime/asio/posix_file_system.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
+
+#include "runtime/temporary_folder_testing.h"
 
 namespace varve::runtime {
 namespace {
 
 class PosixFileSystemTest : public testing::Test {
  protected:
-  PosixFileSystemTest() {
-    std::string pattern = testing::TempDir() + "varve-files-XXXXXX";
-    root_ = mkdtemp(pattern.data());
-  }
-  ~PosixFileSystemTest() override { std::filesystem::remove_all(root_); }
-
   std::string path(const std::string& name) { return root_ + "/" + name; }
 
   void write(const std::string& name, std::string_view text) {
@@ -34,7 +29,8 @@ class PosixFileSystemTest : public testing::Test {
     return text;
   }
 
-  std::string root_;
+  TemporaryFolder folder_;
+  const std::string& root_ = folder_.path();
   PosixFileSystem files_;
 };
 

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "base/crc32c.h"
 #include "base/random.h"
+#include "base/read_file_testing.h"
 #include "storage/format/test_batch.h"
 
 namespace varve::storage {
@@ -74,13 +74,6 @@ std::vector<uint8_t> flatten(const BuiltObject& built) {
   std::vector<uint8_t> bytes;
   for (const Slice& slice : built.slices) bytes.insert(bytes.end(), slice.view().begin(), slice.view().end());
   return bytes;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(std::string(VARVE_SOURCE_DIR) + "/" + path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 TEST(WalObject, gives_back_what_was_built) {

@@ -10,6 +10,7 @@
 #include "metadata/log/log_conformance.h"
 #include "runtime/asio/asio_runtime.h"
 #include "runtime/asio/run_blocking.h"
+#include "runtime/temporary_folder_testing.h"
 #include "sim/node.h"
 #include "sim/run_task.h"
 
@@ -20,6 +21,7 @@ using conformance::key_of;
 using conformance::kManyBytes;
 using conformance::kNonce;
 using runtime::Task;
+using runtime::TemporaryFolder;
 
 constexpr const char* kFolder = "/broker/log";
 
@@ -27,21 +29,6 @@ constexpr const char* kFolder = "/broker/log";
 SqliteLogOptions small(std::string folder) {
   return {.folder = std::move(folder), .reserve_bytes = 0, .reserve_percent = 0, .ballast_bytes = 0};
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = testing::TempDir() + "varve-log-XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class PosixUnderTest final : public LogUnderTest {
  public:
