@@ -27,7 +27,7 @@ metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& s
   config.broker = settings.broker_id;
   config.rack = settings.rack;
   config.key_prefix = settings.key_namespace;
-  config.snapshot_after_bytes = world.snapshot_after_bytes.value_or(settings.snapshot_after_bytes);
+  config.snapshot_after_bytes = settings.snapshot_after_bytes;
   config.snapshot_after_time = world.snapshot_after_time;
   config.proposals_waiting_max = settings.limits.proposals_waiting_max;
   metadata::Endpoint endpoint;

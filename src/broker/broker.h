@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -35,9 +34,7 @@ struct BrokerWorld {
   Duration commit_interval = 250ms;
   // How often the fence passes the uploads under way, so that dead objects can go; each costs them a second PUT.
   Duration fence_interval = 5min;
-  // A snapshot of the metadata state is taken after so many bytes of log (nullopt: as the settings say) and, while
-  // deletions wait, after so long.
-  std::optional<uint64_t> snapshot_after_bytes = std::nullopt;
+  // While deletions wait, a snapshot of the metadata state is taken after so long, however little log there is.
   Duration snapshot_after_time = 60s;
 };
 

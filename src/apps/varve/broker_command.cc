@@ -20,6 +20,7 @@
 #include "apps/varve/process_metrics.h"
 #include "apps/varve/version.h"
 #include "broker/broker.h"
+#include "broker/data_folder.h"
 #include "broker/settings/settings.h"
 #include "metadata/log/sqlite/sqlite_log.h"
 #include "object_store/fs/folder_store.h"
@@ -70,22 +71,6 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-object_store::FolderStoreOptions store_options(const broker::Settings& settings) {
-  object_store::FolderStoreOptions options;
-  options.root = settings.data_folder + "/objects";
-  options.make_root = true;
-  options.fan_out = settings.key_namespace + "/_wal/";
-  // Snapshots are what lets the log be trimmed.
-  options.reserve_exempt = settings.key_namespace + "/_log/";
-  return options;
-}
-
-metadata::SqliteLogOptions log_options(const broker::Settings& settings) {
-  metadata::SqliteLogOptions options;
-  options.folder = settings.data_folder + "/metadata";
-  return options;
-}
-
 // A disk that does not answer would not answer a second call either: there is one attempt, as long as it takes.
 broker::LoadedSettings for_a_folder(broker::LoadedSettings loaded) {
   Limits& limits = loaded.settings.limits;
@@ -111,8 +96,8 @@ class BrokerProcess {
         sink_(STDERR_FILENO, settings_.log_format),
         logger_(
             sink_, [this] { return runtime_.wall_now(); }, settings_.log_level, "broker"),
-        store_(runtime_, store_options(settings_)),
-        log_(runtime_, log_options(settings_)),
+        store_(runtime_, broker::objects_in(settings_.data_folder, settings_.key_namespace)),
+        log_(runtime_, broker::log_in(settings_.data_folder)),
         broker_({runtime_, store_, log_, kFolderCommitInterval, kFolderFenceInterval}, settings_, logger_,
                 metrics_) {
     add_process_metrics(metrics_, runtime_);

@@ -2,23 +2,22 @@
 // explores schedules, but on one thread.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <array>
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "broker/broker.h"
+#include "broker/data_folder.h"
 #include "broker/server/test_socket.h"
 #include "metadata/log/sqlite/sqlite_log.h"
 #include "object_store/fs/folder_store.h"
 #include "protocol/frame.h"
 #include "protocol/message_codec.h"
-#include "protocol/messages/delete_topics.h"
 #include "protocol/records/record_iterator.h"
 #include "runtime/asio/asio_runtime.h"
 #include "runtime/asio/run_blocking.h"
+#include "runtime/temporary_folder_testing.h"
 #include "sim/requests.h"
 
 namespace varve::apps {
@@ -67,30 +66,21 @@ class Client {
 class BrokerThreads : public ::testing::Test {
  protected:
   BrokerThreads() {
-    std::string pattern = testing::TempDir() + "varve-threads-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     settings_.broker_id = BrokerId(1);
     settings_.advertised = {"127.0.0.1", 0};
     settings_.kafka_address = {"127.0.0.1", 0};
     settings_.http_address = {"127.0.0.1", 0};
     settings_.allow_admin_apis = true;
     settings_.limits.cache_bytes_max = 256 * kKiB;  // so small that readers need the store too
-    store_.emplace(runtime_,
-                   object_store::FolderStoreOptions{.root = folder_ + "/objects",
-                                                    .make_root = true,
-                                                    .fan_out = settings_.key_namespace + "/_wal/",
-                                                    .reserve_exempt = settings_.key_namespace + "/_log/"});
-    std::filesystem::create_directories(folder_ + "/metadata");
-    metadata::SqliteLogOptions log_options;
-    log_options.folder = folder_ + "/metadata";
-    log_.emplace(runtime_, log_options);
+    settings_.snapshot_after_bytes = 20'000;
+    store_.emplace(runtime_, broker::objects_in(folder_.path(), settings_.key_namespace));
+    log_.emplace(runtime_, broker::log_in(folder_.path()));
     // Snapshots and fences often, so that maintenance runs beside the clients.
     broker_.emplace(broker::BrokerWorld{.runtime = runtime_,
                                         .store = *store_,
                                         .log = *log_,
                                         .commit_interval = 5ms,
                                         .fence_interval = 300ms,
-                                        .snapshot_after_bytes = 20'000,
                                         .snapshot_after_time = 1s},
                     settings_, Logger(), metrics_);
     run(start());
@@ -101,7 +91,6 @@ class BrokerThreads : public ::testing::Test {
     broker_.reset();
     log_.reset();
     store_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   void run(runtime::Task<> task) { runtime::run_blocking(runtime_.io(0), std::move(task)); }
@@ -186,10 +175,7 @@ class BrokerThreads : public ::testing::Test {
       auto written =
           client.ask(sim::produce_request(topic, {{0, sim::make_batch("v")}, {3, sim::make_batch("v")}}), 9);
       EXPECT_EQ(written.responses.at(0).partition_responses.at(0).error_code, ErrorCode::kNone);
-      protocol::DeleteTopicsRequest deletion;
-      deletion.topic_names = {topic};
-      deletion.timeout_ms = 10'000;
-      auto deleted = client.ask(deletion, 5);
+      auto deleted = client.ask(sim::delete_request(topic), 5);
       EXPECT_EQ(deleted.responses.at(0).error_code, ErrorCode::kNone);
     }
   }
@@ -204,8 +190,8 @@ class BrokerThreads : public ::testing::Test {
     }
   }
 
+  runtime::TemporaryFolder folder_;
   runtime::AsioRuntime runtime_{{.io_threads = 3, .disk_threads = 2}};
-  std::string folder_;
   broker::Settings settings_ = broker::default_settings();
   MetricRegistry metrics_;
   std::optional<object_store::FolderStore> store_;

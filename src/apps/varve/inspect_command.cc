@@ -14,6 +14,7 @@
 #include "apps/varve/admin_client.h"
 #include "apps/varve/exit_codes.h"
 #include "apps/varve/inspect_text.h"
+#include "broker/data_folder.h"
 #include "metadata/log/sqlite/sqlite_log.h"
 #include "object_store/fs/key_path.h"
 #include "runtime/asio/asio_runtime.h"
@@ -48,7 +49,7 @@ int inspect_object(const InspectOptions& options) {
 }
 
 std::filesystem::path objects_folder(const InspectOptions& options) {
-  return std::filesystem::path(options.data_folder) / "objects";
+  return broker::objects_in(options.data_folder, options.key_namespace).root;
 }
 
 // The manifest with the highest position, which leads its name; of several logs' the last written.
@@ -131,12 +132,11 @@ runtime::Task<metadata::LogResult<Page>> read_log(runtime::Runtime& runtime, met
 }
 
 int inspect_stopped_log(const InspectOptions& options) {
-  std::string folder = options.data_folder + "/metadata";
+  metadata::SqliteLogOptions log_options = broker::log_in(options.data_folder);
+  const std::string& folder = log_options.folder;
   if (!std::filesystem::exists(folder + "/log.db"))
     return complain(fmt::format("there is no log in {}", folder));
   runtime::AsioRuntime runtime({.io_threads = 1, .disk_threads = 1});
-  metadata::SqliteLogOptions log_options;
-  log_options.folder = folder;
   log_options.ballast_bytes = 0;
   metadata::SqliteLog log(runtime, log_options);
   auto page = runtime::run_blocking(runtime.io(0), read_log(runtime, log, options.after, options.limit));

@@ -78,7 +78,7 @@ class BrokersRun {
     options.settings.limits = plan_.limits;
     options.commit_interval = plan_.commit_interval;
     options.fence_interval = plan_.fence_interval;
-    options.snapshot_after_bytes = plan_.snapshot_after_bytes;
+    options.settings.snapshot_after_bytes = plan_.snapshot_after_bytes;
     options.snapshot_after_time = plan_.snapshot_after_time;
     options.bugs = bugs_;
     options.node.host = host_of(id);
@@ -201,7 +201,7 @@ class BrokersRun {
     }
   }
 
-  // An older copy of the log under a newer snapshot: whoever runs ends, and nobody starts (DESIGN 5).
+  // An older copy of the log under a newer snapshot: whoever runs ends, and nobody starts.
   RunEnd roll_back() {
     const auto& snapshots = audit_.state().snapshots();
     if (snapshots.empty()) return RunEnd::kDone;

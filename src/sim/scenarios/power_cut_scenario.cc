@@ -92,7 +92,7 @@ class PowerCutRun {
     options.settings.limits = plan_.limits;
     options.commit_interval = plan_.commit_interval;
     options.fence_interval = plan_.fence_interval;
-    options.snapshot_after_bytes = plan_.snapshot_after_bytes;
+    options.settings.snapshot_after_bytes = plan_.snapshot_after_bytes;
     options.snapshot_after_time = 10s;
     options.bugs = bugs;
     options.node.host = kHost;

@@ -1,5 +1,6 @@
 #include "sim/workload/broker_ground.h"
 
+#include "broker/data_folder.h"
 #include "metadata/log/sqlite/sqlite_log.h"
 #include "object_store/fs/folder_store.h"
 
@@ -22,22 +23,11 @@ class SharedGround final : public BrokerGround {
   std::unique_ptr<object_store::ObjectStore> store_;
 };
 
-// Where `varve broker` keeps its data, below the data folder.
 constexpr const char* kDataFolder = "/data";
 
-object_store::FolderStoreOptions store_options(const std::string& key_namespace) {
-  object_store::FolderStoreOptions options;
-  options.root = std::string(kDataFolder) + "/objects";
-  options.make_root = true;
-  options.fan_out = key_namespace + "/_wal/";
-  options.reserve_exempt = key_namespace + "/_log/";
-  return options;
-}
-
 // Small, so that a run of some seconds meets checkpoints of the write-ahead log.
-metadata::SqliteLogOptions log_options(uint64_t ballast_bytes) {
-  metadata::SqliteLogOptions options;
-  options.folder = std::string(kDataFolder) + "/metadata";
+metadata::SqliteLogOptions small_log(uint64_t ballast_bytes) {
+  metadata::SqliteLogOptions options = broker::log_in(kDataFolder);
   options.ballast_bytes = ballast_bytes;
   options.checkpoint_bytes = 128 * 1024;
   return options;
@@ -47,8 +37,8 @@ class DiskGround final : public BrokerGround {
  public:
   DiskGround(Process& process, const std::string& key_namespace, uint64_t ballast_bytes)
       : process_(process),
-        store_(process, store_options(key_namespace)),
-        log_(process, log_options(ballast_bytes)) {}
+        store_(process, broker::objects_in(kDataFolder, key_namespace)),
+        log_(process, small_log(ballast_bytes)) {}
 
   runtime::Task<Opened> open() override {
     auto made = co_await runtime::offload(process_, runtime::Lane::kDisk, [&process = process_] {

@@ -38,7 +38,7 @@ broker::Settings simulated_settings(BrokerId id, const std::string& host) {
 BrokerMachine::Program::Program(Process& process, const BrokerMachineOptions& options, Logger logger)
     : ground(options.make_ground(process)),
       broker({process, ground->store(), ground->log(), options.commit_interval, options.fence_interval,
-              options.snapshot_after_bytes, options.snapshot_after_time},
+              options.snapshot_after_time},
              options.settings, std::move(logger), metrics, options.bugs) {}
 
 BrokerMachine::BrokerMachine(World& world, SimNetwork& network, BrokerMachineOptions options)

@@ -19,7 +19,6 @@ struct BrokerMachineOptions {
   std::function<std::unique_ptr<BrokerGround>(Process& process)> make_ground;
   Duration commit_interval = 50ms;
   Duration fence_interval = 5min;
-  uint64_t snapshot_after_bytes = 64 * kMiB;
   Duration snapshot_after_time = 60s;
   PlantedBugs bugs{};
   NodeOptions node;
