@@ -99,5 +99,11 @@ TEST(SnapshotManifest, OfALaterVersionOrAnotherShardIsRefused) {
   }
 }
 
+TEST(SnapshotManifest, AChunkWithoutAKeyIsRefused) {
+  SnapshotManifest manifest = example();
+  manifest.chunks.front().key.clear();
+  EXPECT_FALSE(decode_manifest(encode_manifest(manifest)));
+}
+
 }  // namespace
 }  // namespace varve::metadata

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kManifestMagic = 0x56534e50;  // "VSNP"
 constexpr uint8_t kManifestVersion = 1;
-constexpr uint16_t kShard = 0;  // reserved: one log has one shard
-constexpr size_t kMinChunkEntryBytes = 18;
+constexpr uint16_t kShard = 0;              // reserved: one log has one shard
+constexpr size_t kMinChunkEntryBytes = 18;  // a key of one character, its length, bytes and hash
 constexpr size_t kDeletesPerCall = 1000;
 
 std::unexpected<SnapshotError> store_failed(std::string_view what, const object_store::StoreError& error) {
@@ -117,6 +117,7 @@ Result<SnapshotManifest, EntryError> decode_manifest(ByteView bytes) {
   manifest.chunks.resize(in.count(kMinChunkEntryBytes));
   for (auto& chunk : manifest.chunks) {
     chunk.key = as_text(in.prefixed());
+    if (in.ok() && chunk.key.empty()) return fail(EntryErrc::kMalformed, "a chunk without a key");
     chunk.bytes = in.be<uint64_t>();
     chunk.hash = in.be<uint64_t>();
   }
