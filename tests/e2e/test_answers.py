@@ -2,12 +2,11 @@
 
 import struct
 import time
-import unittest
 import uuid
 
 from harness import wire
-from harness.broker import broker_class
 from harness.messages import ask, versions
+from harness.one_broker import OneBroker
 from harness.wire import Connection, batch
 
 INVALID_TOPIC, UNSUPPORTED_VERSION, INVALID_REQUEST, INVALID_RECORD = 17, 35, 42, 87
@@ -32,16 +31,9 @@ def by_id(*ids):
     return [{"Name": None, "TopicId": topic_id} for topic_id in ids]
 
 
-class Answers(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.broker = broker_class()()
-        cls.addClassCleanup(cls.broker.__exit__)
-        cls.broker.start()
-
+class Answers(OneBroker):
     def setUp(self):
-        self.connection = Connection(self.broker.port, 20)
-        self.addCleanup(self.connection.__exit__)
+        self.connection = self.connect()
 
     def ask(self, api, version, **values):
         return ask(self.connection, api, version, values)
@@ -49,12 +41,7 @@ class Answers(unittest.TestCase):
     def topic(self, partitions=1, suffix="", **configs):
         """(name, id) of a new topic that is ready."""
         name = self.id().rpartition(".")[2][:200] + suffix
-        settings = [(config.replace("_", "."), value) for config, value in configs.items()]
-        self.assertEqual(wire.NONE, self.connection.create_topic(name, partitions, settings))
-        deadline = time.monotonic() + 10
-        while any(self.connection.list_offset(name, partition)[0] for partition in range(partitions)):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+        self.make_topic(self.connection, name, partitions, configs)
         row, = self.ask("Metadata", 12, Topics=by_name(name))["Topics"]
         return name, row["TopicId"]
 

@@ -6,13 +6,12 @@ Cases that need no real client are in src/broker/*_test.cc, under the same numbe
 import struct
 import subprocess
 import time
-import unittest
 
 from harness import wire
-from harness.broker import broker_class
 from harness.clients import CLIENTS
+from harness.one_broker import OneBroker
 from harness.records import draw_records
-from harness.wire import Connection, batch
+from harness.wire import batch
 
 INVALID_REQUIRED_ACKS, UNSUPPORTED_COMPRESSION_TYPE, MESSAGE_TOO_LARGE = 21, 76, 10
 FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH = 70, 71
@@ -20,29 +19,11 @@ CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ATTRIBUTES_AT = 21  # in a batch
 
 
-class Cases(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.broker = broker_class()()
-        cls.addClassCleanup(cls.broker.__exit__)
-        cls.broker.start()
-
-    def connect(self):
-        connection = Connection(self.broker.port, 20)
-        self.addCleanup(connection.__exit__)
-        return connection
+class Cases(OneBroker):
+    WAIT_SECONDS = 20
 
     def topic(self, connection, name, partitions=1, **configs):
-        settings = [(config.replace("_", "."), value) for config, value in configs.items()]
-        self.assertEqual(wire.NONE, connection.create_topic(name, partitions, settings))
-        self.wait_for(lambda: all(connection.list_offset(name, partition) == (0, 0) for partition in range(partitions)))
-        return name
-
-    def wait_for(self, condition, seconds=20):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it did not come true in time")
-            time.sleep(0.02)
+        return self.make_topic(connection, name, partitions, configs)
 
     def kcat(self, client, stdin, *arguments):
         done = subprocess.run(["kcat", "-b", self.broker.bootstrap, "-P", *arguments], input=stdin,

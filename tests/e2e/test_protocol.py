@@ -2,38 +2,18 @@
 
 import struct
 import time
-import unittest
 
 from harness import wire
-from harness.broker import broker_class
-from harness.wire import Connection, batch
+from harness.one_broker import OneBroker
+from harness.wire import batch
 
 
-class Wire(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.broker = broker_class()()
-        cls.addClassCleanup(cls.broker.__exit__)
-        cls.broker.start()
-
-    def connect(self, timeout=10):
-        connection = Connection(self.broker.port, timeout)
-        self.addCleanup(connection.__exit__)
-        return connection
+class Wire(OneBroker):
+    CONNECTION_SECONDS = 10
 
     def topic(self, connection, partitions=1):
         """A new topic that is ready to be written to."""
-        name = self.id().rpartition(".")[2]
-        self.assertEqual(wire.NONE, connection.create_topic(name, partitions))
-        self.wait_for(lambda: all(connection.list_offset(name, partition) == (0, 0)
-                                  for partition in range(partitions)))
-        return name
-
-    def wait_for(self, condition, seconds=10):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it did not come true in time")
-            time.sleep(0.02)
+        return self.make_topic(connection, self.id().rpartition(".")[2], partitions, {})
 
     def test_a_batch_with_a_flipped_bit_is_refused_and_nothing_of_it_stored(self):
         connection = self.connect()

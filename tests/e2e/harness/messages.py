@@ -12,6 +12,7 @@ import sys
 import uuid
 
 from harness.places import ROOT
+from harness.wire import uvarint
 
 sys.path.insert(0, str(ROOT / "src" / "protocol" / "generator"))
 import schema  # noqa: E402
@@ -113,9 +114,9 @@ class _Writer(_Codec):
             elif field.name in values:
                 tags[field.tag] = self.value(field, value)
         if self.version >= self.message.flexible:
-            out += _uvarint(len(tags))
+            out += uvarint(len(tags))
             for tag, data in sorted(tags.items()):
-                out += _uvarint(tag) + _uvarint(len(data)) + data
+                out += uvarint(tag) + uvarint(len(data)) + data
         return out
 
     def value(self, field, value):
@@ -138,7 +139,7 @@ class _Writer(_Codec):
 
     def size(self, field, size, layout):
         if self.is_flexible(field):
-            return _uvarint(0 if size is None else size + 1)
+            return uvarint(0 if size is None else size + 1)
         return struct.pack(">" + layout, -1 if size is None else size)
 
 
@@ -200,12 +201,3 @@ class _Reader(_Codec):
         assert self.at + size <= len(self.data), "the reply ends too early"
         self.at += size
         return self.data[self.at - size:self.at]
-
-
-def _uvarint(value):
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -33,14 +33,17 @@ def crc32c(data):
     return value ^ 0xFFFFFFFF
 
 
-def _varint(value):
-    value = (value << 1) ^ (value >> 63)
+def uvarint(value):
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def _varint(value):
+    return uvarint((value << 1) ^ (value >> 63))
 
 
 def _varint_bytes(data):
