@@ -17,6 +17,13 @@ bool frees_room(const Command& command) {
          std::holds_alternative<SnapshotTaken>(command);
 }
 
+// What brokers do for the cluster, never for a client: without fences nobody takes a dead broker's place.
+bool is_duty(const Command& command) {
+  return std::holds_alternative<FenceBroker>(command) || std::holds_alternative<AdvanceGcFence>(command) ||
+         std::holds_alternative<ObjectsDeleted>(command) || std::holds_alternative<Beat>(command) ||
+         std::holds_alternative<SnapshotTaken>(command);
+}
+
 }  // namespace
 
 void Proposer::propose(std::vector<Command> commands, runtime::Completion<ProposeResult> completion) {
@@ -31,7 +38,9 @@ void Proposer::propose(std::vector<Command> commands, runtime::Completion<Propos
         fail(ProposeErrc::kRejected, fmt::format("{} bytes of commands do not fit into one entry", bytes)));
     return;
   }
-  if (queue_.size() >= proposals_waiting_max_) {
+  size_t waiting_max = proposals_waiting_max_;
+  if (std::ranges::all_of(commands, is_duty)) waiting_max *= 2;
+  if (queue_.size() >= waiting_max) {
     completion.set(
         fail(ProposeErrc::kFull, fmt::format("{} proposals wait for the log already", queue_.size())));
     return;

@@ -26,7 +26,8 @@ class Proposer {
       : proposals_waiting_max_(proposals_waiting_max), bugs_(bugs) {}
 
   // Queues the commands; they go together into one entry. Errors at once: kStopping, kRejected (more than an entry
-  // holds), kFull (proposals_waiting_max wait already).
+  // holds), kFull (proposals_waiting_max wait already; twice as many for what brokers do for the cluster, so that no
+  // client's load keeps that out).
   void propose(std::vector<Command> commands, runtime::Completion<ProposeResult> completion);
 
   // A new incarnation of this broker is registered: entries go under it from sequence 2 on. What was in flight

@@ -45,6 +45,25 @@ TEST_F(ProposerTest, WhatIsTooMuchForTheQueueIsRefusedAndLaterThereIsRoomAgain) 
   EXPECT_TRUE(is_open(completions.back()));
 }
 
+// A fence is proposed once.
+TEST_F(ProposerTest, WhatABrokerDoesForTheClusterIsNotKeptOutByClients) {
+  for (size_t i = 0; i < kWaitingMax; ++i) propose();
+  std::vector<Command> duties = {FenceBroker{Incarnation(3)}, AdvanceGcFence{}, ObjectsDeleted{}, Beat{},
+                                 SnapshotTaken{}};
+  for (const Command& duty : duties) {
+    completions.emplace_back();
+    proposer.propose({duty}, completions.back());
+    EXPECT_TRUE(is_open(completions.back())) << duty.index();
+  }
+  propose();
+  EXPECT_FALSE(is_open(completions.back())) << "refused at once";
+  for (size_t i = duties.size(); i <= kWaitingMax; ++i) {
+    completions.emplace_back();
+    proposer.propose({Beat{}}, completions.back());
+  }
+  EXPECT_FALSE(is_open(completions.back())) << "these have a limit too";
+}
+
 TEST_F(ProposerTest, EverythingThatWaitsGoesIntoOneEntryInOrder) {
   propose(1);
   propose(2);
