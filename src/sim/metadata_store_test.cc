@@ -169,6 +169,36 @@ TEST(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackL
   EXPECT_TRUE(*second.started) << second.started->error().message;
 }
 
+// Takes so long for the first manifest that it, and what else there was, is gone then.
+class SlowFirstManifestStore final : public DisturbedStore {
+ public:
+  using DisturbedStore::DisturbedStore;
+  Task<StoreResult<Slice>> get(std::string key, std::optional<ByteRange> range) override {
+    if (key.contains("/snapshots/") && !std::exchange(was_slow_, true)) co_await runtime::sleep_for(60s);
+    co_return co_await DisturbedStore::get(std::move(key), range);
+  }
+
+ private:
+  bool was_slow_ = false;
+};
+
+TEST(MetadataClientStart, ABrokerWhoseSnapshotsWereReplacedWhileItReadThemBeginsFromNewerOnes) {
+  World world({.seed = 5});
+  SimObjectStore shared(world);
+  SimMetadataLog log(world);
+  ClientUnderTest first(world, log, shared.client("broker0"), 0);
+  world.run_for(5s);
+  ASSERT_TRUE(first.started && *first.started);
+  first.scope.spawn(first.node.process().io(0), "topics", first.make_topics());
+  while (log.trim_mark() == LogPosition()) world.run_for(1s);
+  LogPosition newest = first.client.state().snapshots().back().position;
+  ClientUnderTest second(world, log, std::make_unique<SlowFirstManifestStore>(shared.client("broker1")), 1);
+  world.run_for(120s);
+  EXPECT_GT(log.trim_mark(), newest);
+  ASSERT_TRUE(second.started);
+  EXPECT_TRUE(*second.started) << second.started->error().message;
+}
+
 // Counts the keys that are put, and loses every try to read a snapshot back while `is_deaf`.
 class DeafStore final : public DisturbedStore {
  public:

@@ -25,6 +25,8 @@ struct MetadataClient::Impl {
   runtime::Task<Result<void, StartError>> start();
   runtime::Task<Result<void, StartError>> join();
   runtime::Task<Result<void, StartError>> open_log();
+  // Puts the state of a snapshot in place, if there is one to use, for catch_up() to go on from.
+  runtime::Task<Result<void, StartError>> begin_state(LogPosition tail);
   runtime::Task<Result<void, StartError>> check_not_rolled_back(std::vector<FoundSnapshot> found,
                                                                 LogPosition tail);
   runtime::Task<> stop();

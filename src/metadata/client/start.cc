@@ -84,34 +84,44 @@ Task<Result<void, StartError>> MetadataClient::Impl::open_log() {
   if (!tail) co_return fail(StartErrc::kLog, tail.error().message);
   auto claimed = co_await claim_namespace(store, config.key_prefix, identity, tail->value() == 0);
   if (!claimed) co_return claimed;
-  auto first_page = co_await log.read(LogPosition(0), 1);
-  LogPosition trimmed;
-  if (first_page) {
-    trimmed = first_page->trimmed;
-  } else if (first_page.error().code == LogErrc::kTrimmed) {
-    trimmed = LogPosition(1);  // at least something is gone; catch_up() finds out what
-  } else {
-    co_return fail(StartErrc::kLog, first_page.error().message);
+  co_return co_await begin_state(*tail);
+}
+
+Task<Result<void, StartError>> MetadataClient::Impl::begin_state(LogPosition tail) {
+  while (true) {
+    auto first_page = co_await log.read(LogPosition(0), 1);
+    LogPosition trimmed;
+    if (first_page) {
+      trimmed = first_page->trimmed;
+    } else if (first_page.error().code == LogErrc::kTrimmed) {
+      trimmed = LogPosition(1);  // at least something is gone; catch_up() finds out what
+    } else {
+      co_return fail(StartErrc::kLog, first_page.error().message);
+    }
+    auto found = co_await snapshots.find();
+    if (!found) co_return fail(StartErrc::kStore, found.error().message);
+    auto checked = co_await check_not_rolled_back(*found, tail);
+    if (!checked) co_return checked;
+    auto restored = co_await restore(*found, LogPosition(0), trimmed);
+    if (!restored) co_return fail(StartErrc::kStore, restored.error().message);
+    if (restored->state) {
+      co_await call(runtime.core(), [this, state = restored->state] { core.reload(std::move(*state)); });
+      logger.info("restored the state from a snapshot", {{"position", restored->snapshot}});
+      co_return Result<void, StartError>{};
+    }
+    // A log that was never trimmed tells everything by itself.
+    if (trimmed.value() == 0) co_return Result<void, StartError>{};
+    // Meanwhile others may have taken newer ones, trimmed the log above those that were found, and deleted them.
+    auto later = co_await snapshots.find();
+    if (!later) co_return fail(StartErrc::kStore, later.error().message);
+    if (!later->empty() && (found->empty() || later->front().position > found->front().position)) continue;
+    co_return fail(
+        StartErrc::kSnapshotsDamaged,
+        fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that can be "
+                    "used:{}\nPut the named objects back from a copy of the bucket (an older "
+                    "version, a replica, a backup) and start again",
+                    trimmed, restored->problems.empty() ? "\n  none was found" : restored->problems));
   }
-  auto found = co_await snapshots.find();
-  if (!found) co_return fail(StartErrc::kStore, found.error().message);
-  auto checked = co_await check_not_rolled_back(*found, *tail);
-  if (!checked) co_return checked;
-  auto restored = co_await restore(std::move(*found), LogPosition(0), trimmed);
-  if (!restored) co_return fail(StartErrc::kStore, restored.error().message);
-  if (restored->state) {
-    co_await call(runtime.core(), [this, state = restored->state] { core.reload(std::move(*state)); });
-    logger.info("restored the state from a snapshot", {{"position", restored->snapshot}});
-    co_return Result<void, StartError>{};
-  }
-  // A log that was never trimmed tells everything by itself.
-  if (trimmed.value() == 0) co_return Result<void, StartError>{};
-  co_return fail(
-      StartErrc::kSnapshotsDamaged,
-      fmt::format("the metadata log is trimmed up to {} and no snapshot at or above that can be used:{}\nPut "
-                  "the named objects back from a copy of the bucket (an older version, a replica, a backup) "
-                  "and start again",
-                  trimmed, restored->problems.empty() ? "\n  none was found" : restored->problems));
 }
 
 Task<Result<void, StartError>> MetadataClient::Impl::check_not_rolled_back(std::vector<FoundSnapshot> found,
