@@ -37,8 +37,11 @@ void ClientCore::after_entry(const LogEntry& entry, const ApplyOutcome& outcome)
   note_registration(entry.position, outcome);
   note_fences(outcome);
   proposer_.applied(outcome);
-  note_beat(entry.position, outcome);
-  if (outcome.has_snapshot) check_snapshot(outcome);
+  note_beats(entry.position, outcome);
+  if (outcome.has_snapshot) {
+    authors_[state_.snapshots().back().position] = *state_.incarnation_of(outcome.nonce);
+  }
+  if (outcome.has_snapshot || !outcome.fenced.empty()) compare_hashes();
   if (listener_) listener_(outcome);
 }
 
@@ -64,7 +67,11 @@ void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {
   incarnation_.store(incarnation.value(), std::memory_order_relaxed);
   nonce_.store(nonce.value(), std::memory_order_relaxed);
   needs_registration_ = false;
-  asked_at_.clear();  // of the past
+  // What others asked before, this broker knows as well as they, from the log; but not what they have an end of.
+  std::erase_if(asked_at_, [this](const auto& asked) {
+    bool is_over = !state_.snapshots().empty() && asked.second <= state_.snapshots().back().position;
+    return is_over || !state_.live_brokers().contains(asked.first);
+  });
   proposer_.registered(nonce, incarnation);
   completion.set(RegistrationResult{incarnation, ""});
 }
@@ -104,6 +111,7 @@ void ClientCore::reload(State state) {
   newest_snapshot_ = state_.snapshots().empty() ? LogPosition() : state_.snapshots().back().position;
   newest_work_ = state_.position();
   hash_at_beat_.clear();
+  authors_.clear();
   doubted_.clear();
   asked_at_.clear();
   is_snapshot_cut_ = false;

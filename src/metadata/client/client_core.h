@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -83,7 +82,8 @@ class ClientCore {
   // hash there. nullopt if another state took its place, or cancel_snapshot().
   runtime::Completion<std::optional<SnapshotCut>> cut_at_next_beat();
   void cancel_snapshot();
-  // Whether the live brokers' hashes at that position are this one's.
+  // Whether the brokers' hashes at that position are this one's, as far as they have said it. kAwaited: a live one has
+  // not; if `is_late`, half of the live brokers, this one among them, are enough.
   Agreement agreement(LogPosition position, bool is_late) const;
   // Set when cut_work() has something to do. At most one waiter.
   runtime::Completion<runtime::Done> cut_wanted();
@@ -121,10 +121,11 @@ class ClientCore {
   void note_registration(LogPosition position, const ApplyOutcome& outcome);
   void note_fences(const ApplyOutcome& outcome);
   // divergence.cc
-  void note_beat(LogPosition position, const ApplyOutcome& outcome);
-  void begin_cut_at(LogPosition position, bool is_asked, bool is_own_ask);
+  void note_beats(LogPosition position, const ApplyOutcome& outcome);
+  // `asker`: another broker, which asks for this one's hash there.
+  void begin_cut_at(LogPosition position, std::optional<BrokerId> asker, bool is_own_ask);
   void end_cut();
-  void check_snapshot(const ApplyOutcome& outcome);
+  void check_snapshots();
   void tell_of_reload(const std::set<PartitionHandle>& before);
   void compare_hashes();
   void wake_position_waiters();
@@ -150,13 +151,15 @@ class ClientCore {
   MonotonicTime last_sent_;
   // Own hashes at the positions of the last beats: what the beats and snapshots of others are compared with.
   std::map<LogPosition, uint64_t> hash_at_beat_;
-  std::deque<LogPosition> asked_at_;  // other brokers want this one's hash there
+  std::map<BrokerId, LogPosition> asked_at_;  // the last ask of each other broker that has no answer yet
   std::optional<runtime::Completion<std::optional<SnapshotCut>>> snapshot_wanted_;
   bool is_snapshot_cut_ = false;  // the state's cut is for that
   LogPosition snapshot_at_;
   std::map<Incarnation, uint64_t> answers_;  // hashes at snapshot_at_ by others' beats
   std::optional<runtime::Completion<runtime::Done>> cut_waiter_;
-  // Retained snapshots that are not of this broker's state, and who took them.
+  // Who took the retained snapshots that were recorded before this broker's eyes, and those of them that are not of its
+  // state.
+  std::map<LogPosition, Incarnation> authors_;
   std::map<LogPosition, Incarnation> doubted_;
   uint64_t mismatches_ = 0;
   LogPosition newest_work_;

@@ -82,18 +82,38 @@ struct ThreeBrokersTest : ClientCoreTest {
 
   ThreeBrokersTest() {
     register_as(kNonce);
+    register_others();
+  }
+  void register_others() {
     for (Other* other : {&first, &second}) {
       apply(StateDriver{}.registration(other == &first ? 1 : 2, other->nonce));
       other->incarnation = Incarnation(position.value());
+      other->sequence = EntrySequence(1);
     }
   }
-  LogPosition send(Other& from, Command command) {
-    from.sequence = from.sequence.plus(1);
-    Entry entry{.nonce = from.nonce, .incarnation = from.incarnation, .sequence = from.sequence};
-    entry.commands.push_back(std::move(command));
-    apply(entry);
+  // The others restart.
+  void register_again() {
+    first.nonce = Nonce(111);
+    second.nonce = Nonce(112);
+    register_others();
+  }
+  // This broker takes a snapshot; where it asks.
+  LogPosition ask() {
+    auto wanted = core.cut_at_next_beat();
+    core.proposer().propose({Beat{}}, {});
+    apply_outgoing();
+    EXPECT_TRUE(wanted.is_set());
     return position;
   }
+  LogPosition send(Other& from, std::vector<Command> commands) {
+    from.sequence = from.sequence.plus(1);
+    apply({.nonce = from.nonce,
+           .incarnation = from.incarnation,
+           .sequence = from.sequence,
+           .commands = std::move(commands)});
+    return position;
+  }
+  LogPosition send(Other& from, Command command) { return send(from, std::vector{std::move(command)}); }
 };
 
 TEST_F(ThreeBrokersTest, ABrokerThatIsAskedSaysItsHashWhereItWasAsked) {
@@ -123,8 +143,8 @@ TEST_F(ThreeBrokersTest, ASnapshotOfAnotherStateStopsWhatTrustsItUntilItsWriterH
   EXPECT_GT(core.mismatches(), 0u);
   EXPECT_FALSE(core.fatal().is_set()) << "one of three, and it is not this one";
   send(second, FenceBroker{first.incarnation});
+  EXPECT_FALSE(core.is_diverged()) << "though nobody beats, as when this broker is alone";
   LogPosition again = send(second, Beat{});
-  EXPECT_FALSE(core.is_diverged());
   EXPECT_TRUE(core.is_snapshot_overdue()) << "nobody should begin from that one";
   hash = core.beat_due(MonotonicTime(), std::chrono::hours(1))->state_hash;
   send(second, SnapshotTaken{.position = again, .state_hash = hash});
@@ -158,10 +178,7 @@ TEST_F(ThreeBrokersTest, ASnapshotIsAgreedOnceEveryLiveBrokerHasNamedItsHash) {
 }
 
 TEST_F(ThreeBrokersTest, ABrokerThatSaysNothingHoldsASnapshotUpForAWhileOnly) {
-  auto wanted = core.cut_at_next_beat();
-  core.proposer().propose({Beat{}}, {});
-  apply_outgoing();
-  LogPosition at = position;
+  LogPosition at = ask();
   EXPECT_EQ(core.agreement(at, true), Agreement::kAwaited) << "two of three say nothing";
   send(first, Beat{at, core.state().hash()});
   EXPECT_EQ(core.agreement(at, false), Agreement::kAwaited);
@@ -179,13 +196,84 @@ TEST_F(ThreeBrokersTest, WhenTwoAskAtOnceEachGetsItsAnswer) {
 }
 
 TEST_F(ThreeBrokersTest, ASnapshotThatABrokerContradictsIsNotAgreed) {
-  auto wanted = core.cut_at_next_beat();
-  core.proposer().propose({Beat{}}, {});
-  apply_outgoing();
-  LogPosition at = position;
+  LogPosition at = ask();
   send(first, Beat{at, core.state().hash() + 1});
   EXPECT_EQ(core.agreement(at, false), Agreement::kDisagreed);
   EXPECT_EQ(core.agreement(at, true), Agreement::kDisagreed);
+}
+
+TEST_F(ThreeBrokersTest, WhoCameAfterTheAskIsHeardToo) {
+  LogPosition at = ask();
+  uint64_t hash = core.state().hash();
+  register_again();
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAwaited);
+  EXPECT_EQ(core.agreement(at, true), Agreement::kAwaited) << "one of three has said anything";
+  send(first, Beat{at, hash});
+  EXPECT_EQ(core.agreement(at, true), Agreement::kAgreed);
+  send(second, Beat{at, hash});
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAgreed);
+}
+
+TEST_F(ThreeBrokersTest, ABrokerAnswersWhatWasAskedBeforeItRegistered) {
+  LogPosition by_first = send(first, Beat{});
+  uint64_t hash = core.beat_due(MonotonicTime(), std::chrono::hours(1))->state_hash;
+  LogPosition by_second = send(second, Beat{});
+  send(first, SnapshotTaken{.position = by_first, .state_hash = hash});
+  LogPosition again = send(first, Beat{});
+  register_as(kLaterNonce);
+  std::set<LogPosition> answered;
+  while (auto beat = core.beat_due(MonotonicTime(), std::chrono::hours(1))) answered.insert(beat->applied);
+  EXPECT_EQ(answered, (std::set{by_second, again}));
+}
+
+TEST_F(ThreeBrokersTest, WhatABrokerSaidHoldsAfterItHasGone) {
+  LogPosition at = ask();
+  uint64_t hash = core.state().hash();
+  for (Other* other : {&first, &second}) send(*other, Beat{at, hash});
+  register_again();
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAgreed);
+}
+
+TEST_F(ThreeBrokersTest, AContradictionHoldsAfterItsBrokerHasGone) {
+  LogPosition at = ask();
+  uint64_t hash = core.state().hash();
+  send(first, Beat{at, hash + 1});
+  register_again();
+  send(second, Beat{at, hash});
+  EXPECT_FALSE(core.is_diverged());
+  EXPECT_EQ(core.agreement(at, true), Agreement::kDisagreed);
+}
+
+TEST_F(ThreeBrokersTest, EveryBeatOfAnEntryCounts) {
+  auto wanted = core.cut_at_next_beat();
+  core.proposer().propose({Beat{}}, {});
+  core.proposer().propose({Beat{LogPosition(1), 5}}, {});
+  apply_outgoing();
+  ASSERT_TRUE(wanted.is_set()) << "the ask is not hidden by what follows it";
+  LogPosition at = position;
+  uint64_t hash = core.state().hash();
+  send(first, {Beat{at, hash}, Beat{LogPosition(1), 5}});
+  send(second, {Beat{at, hash}, Beat{}});
+  EXPECT_EQ(core.agreement(at, false), Agreement::kAgreed);
+  auto answer = core.beat_due(MonotonicTime(), std::chrono::hours(1));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->applied, position);
+}
+
+// More than is hashed at once.
+TEST_F(ThreeBrokersTest, ASnapshotIsComparedOnceThisBrokerKnowsItsHash) {
+  for (uint8_t i = 1; i <= 4; ++i) {
+    CreateTopic topic{.id = StateDriver::topic_id(i), .name = fmt::format("t{}", i), .partitions = 1000};
+    topic.configs["x"] = std::string(300'000, 'x');
+    send(first, topic);
+  }
+  LogPosition asked = send(first, Beat{});
+  send(first, SnapshotTaken{.position = asked, .state_hash = 1});
+  EXPECT_FALSE(core.is_diverged());
+  while (core.cut_work()) {
+  }
+  EXPECT_TRUE(core.is_diverged());
+  EXPECT_GT(core.mismatches(), 0u);
 }
 
 TEST_F(ClientCoreTest, AReloadTellsWhoeverWaitsThatItsPartitionMayHaveChanged) {

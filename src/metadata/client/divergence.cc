@@ -1,5 +1,7 @@
 // The comparison of states: beats, the hashes they name, and the snapshots that are cut where every broker notes its
 // hash.
+#include <algorithm>
+
 #include "metadata/client/client_core.h"
 
 namespace varve::metadata {
@@ -7,8 +9,6 @@ namespace {
 
 // Enough for every broker's beats of some minutes.
 constexpr size_t kBeatHashesKept = 256;
-// Of asks without an answer; each comes with a snapshot that a broker is about to take.
-constexpr size_t kAskedKept = 64;
 // What a cut encodes before others have their turn on the core: about a millisecond.
 constexpr size_t kCutStepBytes = 256 * 1024;
 
@@ -20,32 +20,40 @@ std::vector<LogPosition> retained_positions(const State& state) {
   return positions;
 }
 
-void ClientCore::note_beat(LogPosition position, const ApplyOutcome& outcome) {
-  if (!outcome.has_beat) return;
+void ClientCore::note_beats(LogPosition position, const ApplyOutcome& outcome) {
+  if (outcome.beats.empty()) return;
   Incarnation sender = *state_.incarnation_of(outcome.nonce);
-  const BrokerIncarnation& broker = state_.incarnations().at(sender);
-  bool is_ask = broker.beat_position == LogPosition();
-  bool is_own = broker.broker == broker_;
-  if (!is_own && !is_ask && broker.beat_position == snapshot_at_) answers_.emplace(sender, broker.beat_hash);
+  BrokerId from = state_.incarnations().at(sender).broker;
+  bool is_own = from == broker_;
+  bool is_ask = false;
+  // An entry may carry several, after the log did not answer for a while; the state keeps the last.
+  for (const NamedHash& beat : outcome.beats) {
+    if (beat.position == LogPosition()) {
+      is_ask = true;
+    } else if (!is_own && beat.position == snapshot_at_) {
+      answers_.emplace(sender, beat.hash);
+    }
+  }
   compare_hashes();
-  begin_cut_at(position, is_ask && !is_own, is_ask && sender == incarnation());
+  std::optional<BrokerId> asker;
+  if (is_ask && !is_own) asker = from;
+  begin_cut_at(position, asker, is_ask && sender == incarnation());
 }
 
 // While a large state is being hashed or cut for an earlier beat, this one may go without: it is one of many. One that
 // asks must not.
-void ClientCore::begin_cut_at(LogPosition position, bool is_asked, bool is_own_ask) {
+void ClientCore::begin_cut_at(LogPosition position, std::optional<BrokerId> asker, bool is_own_ask) {
   bool is_for_snapshot = is_own_ask && snapshot_wanted_.has_value();
   if (state_.has_cut()) {
     if (state_.step_cut(kCutStepBytes)) {
       end_cut();
-    } else if (is_snapshot_cut_ || !(is_asked || is_for_snapshot)) {
+    } else if (is_snapshot_cut_ || !(asker || is_for_snapshot)) {
       return;
     } else {
       state_.drop_cut();
     }
   }
-  if (is_asked) asked_at_.push_back(position);
-  if (asked_at_.size() > kAskedKept) asked_at_.pop_front();
+  if (asker) asked_at_[*asker] = position;
   state_.begin_cut(is_for_snapshot ? CutKind::kChunks : CutKind::kHash);
   is_snapshot_cut_ = is_for_snapshot;
   if (is_for_snapshot) {
@@ -100,30 +108,33 @@ void ClientCore::cancel_snapshot() {
 Agreement ClientCore::agreement(LogPosition position, bool is_late) const {
   auto own = hash_at_beat_.find(position);
   if (own == hash_at_beat_.end() || position != snapshot_at_ || is_diverged_) return Agreement::kDisagreed;
-  size_t awaited = 0;
-  for (const auto& [id, incarnation] : state_.live_brokers()) {
-    // Who registered later has replayed what the log says, and was not asked.
-    if (id == broker_ || incarnation.value() > position.value()) continue;
-    auto answer = answers_.find(incarnation);
-    if (answer == answers_.end()) {
-      ++awaited;
-    } else if (answer->second != own->second) {
-      return Agreement::kDisagreed;
-    }
+  // What was said holds, also if who said it has gone since.
+  std::set<BrokerId> agreeing = {broker_};
+  for (const auto& [incarnation, hash] : answers_) {
+    if (hash != own->second) return Agreement::kDisagreed;
+    agreeing.insert(state_.incarnations().at(incarnation).broker);
   }
-  if (awaited == 0) return Agreement::kAgreed;
+  const auto& live = state_.live_brokers();
+  bool is_all = std::ranges::all_of(live, [&](const auto& one) { return agreeing.contains(one.first); });
   // A broker may keep its session and say nothing, for hours. It must not keep the others from trimming their log, so
   // half of the brokers are enough then, as in compare_hashes().
-  return is_late && 2 * awaited <= state_.live_brokers().size() ? Agreement::kAgreed : Agreement::kAwaited;
+  bool is_enough = is_all || (is_late && 2 * agreeing.size() >= live.size());
+  return is_enough ? Agreement::kAgreed : Agreement::kAwaited;
 }
 
-void ClientCore::check_snapshot(const ApplyOutcome& outcome) {
-  const RetainedSnapshot& taken = state_.snapshots().back();
-  auto own = hash_at_beat_.find(taken.position);
-  if (own == hash_at_beat_.end() || own->second == taken.state_hash) return;
-  ++mismatches_;
-  doubted_[taken.position] = *state_.incarnation_of(outcome.nonce);
-  compare_hashes();
+// Also those that were recorded before this broker knew its hash there.
+void ClientCore::check_snapshots() {
+  auto is_dropped = [this](const auto& known) {
+    return state_.snapshots().empty() || known.first < state_.snapshots().front().position;
+  };
+  std::erase_if(authors_, is_dropped);
+  std::erase_if(doubted_, is_dropped);
+  for (const RetainedSnapshot& taken : state_.snapshots()) {
+    auto author = authors_.find(taken.position);
+    auto own = hash_at_beat_.find(taken.position);
+    if (author == authors_.end() || own == hash_at_beat_.end() || own->second == taken.state_hash) continue;
+    if (doubted_.emplace(*author).second) ++mismatches_;
+  }
 }
 
 bool ClientCore::is_snapshot_overdue() const {
@@ -132,9 +143,7 @@ bool ClientCore::is_snapshot_overdue() const {
 }
 
 void ClientCore::compare_hashes() {
-  std::erase_if(doubted_, [this](const auto& doubted) {
-    return state_.snapshots().empty() || doubted.first < state_.snapshots().front().position;
-  });
+  check_snapshots();
   std::set<Incarnation> disagreeing;
   for (const auto& [position, author] : doubted_) disagreeing.insert(author);
   size_t live = state_.live_brokers().size();
@@ -160,7 +169,7 @@ void ClientCore::compare_hashes() {
 
 std::optional<Beat> ClientCore::beat_due(MonotonicTime now, Duration beat_after) {
   for (auto asked = asked_at_.begin(); asked != asked_at_.end(); ++asked) {
-    auto own = hash_at_beat_.find(*asked);
+    auto own = hash_at_beat_.find(asked->second);
     if (own == hash_at_beat_.end()) continue;
     last_sent_ = now;
     asked_at_.erase(asked);

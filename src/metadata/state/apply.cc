@@ -137,7 +137,7 @@ CommandOutcome Applier::run(const FenceBroker& command) {
 }
 
 CommandOutcome Applier::run(const Beat& command) {
-  outcome_.has_beat = true;
+  outcome_.beats.push_back({command.applied, command.state_hash});
   sender_->beat_position = command.applied;
   sender_->beat_hash = command.state_hash;
   return {};

@@ -62,6 +62,12 @@ enum class EntryVerdict : uint8_t {
   kBadRegistration,
 };
 
+// What a Beat says: this hash at this position; at position 0 nothing, it asks for that of others at its entry's.
+struct NamedHash {
+  LogPosition position{};
+  uint64_t hash = 0;
+};
+
 struct ApplyOutcome {
   EntryVerdict verdict = EntryVerdict::kApplied;
   // Who sent the entry, if it was decodable: how a proposer knows its own.
@@ -70,7 +76,7 @@ struct ApplyOutcome {
   // Incarnations that stopped being live by this entry.
   std::vector<Incarnation> fenced{};
   std::vector<CommandOutcome> commands{};  // one each, only if kApplied
-  bool has_beat = false;                   // a Beat of the sender was applied
+  std::vector<NamedHash> beats{};          // of the sender, that were applied, in their order
   bool has_snapshot = false;               // a SnapshotTaken was done: it is state.snapshots().back()
   // It says more than beats, snapshots and collection do, or cannot be read: somebody has worked.
   bool has_work = false;
