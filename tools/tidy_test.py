@@ -271,6 +271,14 @@ class Layout(TidyCase):
     def test_the_index_names_every_document(self):
         self.assert_finds("index", "docs/README.md", {"docs/decisions/001-x.md": "# Why x\n"})
 
+    def test_a_case_that_names_a_test_is_in_its_list(self):
+        test, cases = {"tests/e2e/test_x.py": "def test_c029_x(): pass\n"}, "# Cases\n\n| | |\n|---|---|\n| C028 | x |\n"
+        index = {"docs/README.md": CLEAN["docs/README.md"] + "[cases](cases.md)\n"}
+        self.assert_finds("case", "tests/e2e/test_x.py", test)
+        self.assert_finds("case", "tests/e2e/test_x.py", test | index | {"docs/cases.md": cases})
+        self.assert_finds("case", "src/base/x_test.cc", {"src/base/x_test.cc": "TEST(X, C030Holds) {}\n"})
+        self.assert_clean(test | index | {"docs/cases.md": cases.replace("C028", "C029")})
+
 
 if __name__ == "__main__":
     unittest.main()

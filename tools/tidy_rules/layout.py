@@ -11,11 +11,15 @@ FORBIDDEN_FOLDERS = {"utils", "util", "utilities", "common", "core", "misc", "he
 FORMAT_FOLDERS = ("src/metadata/state/", "src/storage/format/", "src/protocol/")
 # Headers that came before their first user, one path a line.
 AWAITED = "tools/tidy_awaited.txt"
+# Reported bugs by number, and how tests name them.
+CASES = "docs/cases.md"
+_CASE = re.compile(r"\bC\d{3}(?=[A-Z])|\btest_c\d{3}_")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def check(tree):
-    return (_folders(tree) + _readmes(tree) + _dead_files(tree) + _headers(tree) + _enums(tree) + _documents(tree))
+    return (_folders(tree) + _readmes(tree) + _dead_files(tree) + _headers(tree) + _enums(tree) + _documents(tree) +
+            _cases(tree))
 
 
 def _folders(tree):
@@ -103,6 +107,21 @@ def _documents(tree):
         for path in documents:
             if path.startswith("docs/") and path != index and path not in linked:
                 findings.append(Finding(index, 0, "index", f"does not name {path}"))
+    return findings
+
+
+def _cases(tree):
+    """A test named by a case's number can be understood from this tree alone."""
+    known = set(re.findall(r"^\| (C\d{3}) \|", tree.text(CASES), re.MULTILINE)) if CASES in tree.paths else set()
+    findings = []
+    for path in tree.paths:
+        if not path.endswith(("_test.cc", ".py")) or path.startswith("tools/"):
+            continue
+        text = tree.text(path)
+        for match in _CASE.finditer(text):
+            number = "C" + re.search(r"\d{3}", match.group()).group()
+            if number not in known:
+                findings.append(Finding(path, line_of(text, match.start()), "case", f"{number} is not in {CASES}"))
     return findings
 
 
