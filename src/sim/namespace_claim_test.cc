@@ -13,6 +13,50 @@ using metadata::LogIdentity;
 using metadata::StartErrc;
 using Claimed = Result<void, metadata::StartError>;
 
+// A store whose first conditional puts are answered by the test.
+class AnsweringStore final : public object_store::ObjectStore {
+ public:
+  // nullopt: success although nothing was written.
+  using Answer = std::optional<object_store::StoreErrc>;
+
+  AnsweringStore(object_store::ObjectStore& store, std::vector<Answer> answers)
+      : store_(store), answers_(std::move(answers)) {}
+
+  size_t left() const { return answers_.size() - given_; }
+
+  runtime::Task<object_store::StoreResult<void>> put_if_absent(std::string key,
+                                                               std::vector<Slice> body) override {
+    if (left() == 0) co_return co_await store_.put_if_absent(std::move(key), std::move(body));
+    Answer answer = answers_[given_++];
+    if (answer) co_return fail(*answer, "as the test says");
+    co_return object_store::StoreResult<void>{};
+  }
+  runtime::Task<object_store::StoreResult<void>> put(std::string key, std::vector<Slice> body) override {
+    return store_.put(std::move(key), std::move(body));
+  }
+  runtime::Task<object_store::StoreResult<Slice>> get(std::string key,
+                                                      std::optional<object_store::ByteRange> range) override {
+    return store_.get(std::move(key), range);
+  }
+  runtime::Task<object_store::StoreResult<object_store::ObjectInfo>> head(std::string key) override {
+    return store_.head(std::move(key));
+  }
+  runtime::Task<object_store::StoreResult<object_store::ListPage>> list(std::string prefix,
+                                                                        std::string start_after,
+                                                                        size_t max_keys) override {
+    return store_.list(std::move(prefix), std::move(start_after), max_keys);
+  }
+  runtime::Task<object_store::StoreResult<std::vector<std::string>>> delete_many(
+      std::vector<std::string> keys) override {
+    return store_.delete_many(std::move(keys));
+  }
+
+ private:
+  object_store::ObjectStore& store_;
+  std::vector<Answer> answers_;
+  size_t given_ = 0;
+};
+
 class NamespaceClaim : public testing::Test {
  protected:
   static runtime::Task<> claim(object_store::ObjectStore* store, LogIdentity identity, Claimed* into) {
@@ -82,6 +126,50 @@ TEST_F(NamespaceClaim, AReadThatWasSpoiltAccusesNobody) {
     run_task(world, node.process().io(0), claim(client.get(), identity(1), &claimed));
     EXPECT_TRUE(claimed || claimed.error().code == StartErrc::kStore) << claimed.error().message;
   }
+}
+
+struct ClaimOver {
+  // What a claim says whose conditional puts were answered so before the store itself is asked.
+  explicit ClaimOver(std::vector<AnsweringStore::Answer> answers) {
+    World world({.seed = 1});
+    SimObjectStore store(world);
+    Node node(world, {.host = "brokers"});
+    auto client = store.client("brokers");
+    AnsweringStore answering(*client, std::move(answers));
+    run_task(world, node.process().io(0), run(answering));
+    unasked = answering.left();
+  }
+  runtime::Task<> run(AnsweringStore& store) {
+    LogIdentity identity;
+    identity.id.bytes.fill(1);
+    claimed = co_await metadata::claim_namespace(store, "ns", identity, true);
+  }
+
+  Claimed claimed = fail(StartErrc::kStopped, "not asked");
+  size_t unasked = 0;
+};
+
+TEST_F(NamespaceClaim, AStoreThatWritesWhatIsThereIsFoundAndNamed) {
+  ClaimOver claim(std::vector<AnsweringStore::Answer>(100));
+  ASSERT_FALSE(claim.claimed);
+  EXPECT_EQ(claim.claimed.error().code, StartErrc::kStore);
+  EXPECT_NE(claim.claimed.error().message.find("ignores conditional puts"), std::string::npos);
+  EXPECT_EQ(claim.unasked, 95U);
+}
+
+TEST_F(NamespaceClaim, AStoreWhoseAnswersWereLostIsNotAccused) {
+  // Refusals that a retry took for its own success; then the store itself, which writes once.
+  ClaimOver claim(std::vector<AnsweringStore::Answer>(3));
+  EXPECT_TRUE(claim.claimed) << claim.claimed.error().message;
+}
+
+TEST_F(NamespaceClaim, RivalsAreNoSignOfAStoreThatIgnoresConditions) {
+  ClaimOver some(std::vector<AnsweringStore::Answer>(10, object_store::StoreErrc::kConflict));
+  EXPECT_TRUE(some.claimed) << some.claimed.error().message;
+  ClaimOver endless(std::vector<AnsweringStore::Answer>(100, object_store::StoreErrc::kConflict));
+  ASSERT_FALSE(endless.claimed);
+  EXPECT_NE(endless.claimed.error().message.find("others kept writing it"), std::string::npos)
+      << endless.claimed.error().message;
 }
 
 }  // namespace

@@ -12,6 +12,11 @@ std::string identity_text(const LogIdentity& identity) {
 
 namespace {
 
+// A store that refuses can still look as if it had written: a decorator that tries again takes the refusal of a try
+// whose answer was lost for its own success. So it is accused after this many, each of which would need such a loss.
+constexpr int kSuccessesThatAccuse = 5;
+constexpr int kClaimAttemptsMax = 20;
+
 enum class Holder : uint8_t { kNobody, kThisLog, kAnotherLog };
 
 // Who holds the namespace. It is accused of being another's only when two reads agree.
@@ -45,8 +50,8 @@ runtime::Task<Result<void, StartError>> check_unclaimed(object_store::ObjectStor
   co_return fail(
       StartErrc::kForeignBucket,
       fmt::format("the metadata log is empty but the namespace '{}' holds objects (the first is {}). "
-                  "Use another namespace, 'varve adopt' for a KafScale bucket, or 'varve restore' "
-                  "if this namespace is varve's and its log was lost",
+                  "Use another namespace. Neither taking over a KafScale bucket ('varve adopt') nor "
+                  "rebuilding a lost log from varve's own ('varve restore') is in this version yet",
                   prefix, page->objects.front().key));
 }
 
@@ -62,26 +67,33 @@ runtime::Task<Result<void, StartError>> claim_namespace(object_store::ObjectStor
     co_return fail(
         StartErrc::kForeignBucket,
         fmt::format("the namespace '{}' belongs to another metadata log ({} is not this log's). Point "
-                    "the broker at that log, at another namespace, or use 'varve restore'",
+                    "the broker at that log or at another namespace; rebuilding a lost log from its "
+                    "bucket ('varve restore') is not in this version yet",
                     prefix, key));
   }
   if (*holder == Holder::kNobody && log_is_new) {
     auto checked = co_await check_unclaimed(store, prefix, key, text);
     if (!checked) co_return checked;
   }
-  // A second conditional put of the same bytes must be refused. A retried put may report the refusal of its own
-  // first try as success, so one success more than that is needed to accuse the store.
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  int successes = 0;
+  for (int attempt = 0; attempt < kClaimAttemptsMax && successes < kSuccessesThatAccuse; ++attempt) {
     auto put = co_await store.put_if_absent(key, {Slice::take({text.begin(), text.end()})});
-    if (!put && put.error().code == StoreErrc::kPreconditionFailed) {
+    if (put) {
+      ++successes;
+    } else if (put.error().code == StoreErrc::kPreconditionFailed) {
       auto winner = co_await find_holder(store, key, text);
       if (!winner) co_return pass_error(winner);
       if (*winner == Holder::kThisLog) co_return Result<void, StartError>{};
       co_return fail(StartErrc::kForeignBucket,
                      fmt::format("another metadata log claimed the namespace '{}' just now", prefix));
+    } else if (put.error().code != StoreErrc::kConflict) {
+      co_return fail(StartErrc::kStore, fmt::format("cannot write {}: {}", key, put.error().message));
     }
-    if (!put && put.error().code == StoreErrc::kConflict) continue;
-    if (!put) co_return fail(StartErrc::kStore, fmt::format("cannot write {}: {}", key, put.error().message));
+  }
+  if (successes < kSuccessesThatAccuse) {
+    co_return fail(StartErrc::kStore,
+                   fmt::format("cannot write {}: others kept writing it {} times; start again", key,
+                               kClaimAttemptsMax - successes));
   }
   co_return fail(
       StartErrc::kStore,

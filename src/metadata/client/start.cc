@@ -133,9 +133,11 @@ Task<Result<void, StartError>> MetadataClient::Impl::check_not_rolled_back(std::
   if (found.front().position <= *later) co_return Result<void, StartError>{};
   co_return fail(
       StartErrc::kRolledBack,
-      fmt::format("snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
-                  "back. Serving from it would lose what came after; use 'varve restore'",
-                  found.front().key, *later));
+      fmt::format(
+          "snapshot {} lies above the log's tail {}: an older copy of the metadata log was put "
+          "back. Serving from it would lose what came after. Put back the newest copy; rebuilding the "
+          "log from the bucket ('varve restore') is not in this version yet",
+          found.front().key, *later));
 }
 
 Task<> MetadataClient::Impl::stop() {

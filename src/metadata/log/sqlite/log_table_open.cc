@@ -46,10 +46,12 @@ LogTable::~LogTable() {
 }
 
 std::unexpected<LogError> LogTable::damaged(std::string_view what) const {
-  return fail(LogErrc::kCorrupt,
-              fmt::format("the metadata log {} is damaged: {}. Keep a copy of the folder {}, then put back a "
-                          "newer copy of it or rebuild the log from the bucket with 'varve restore'",
-                          path_, what, options_.folder));
+  return fail(
+      LogErrc::kCorrupt,
+      fmt::format(
+          "the metadata log {} is damaged: {}. Keep a copy of the folder {}, then put back a "
+          "newer copy of it; rebuilding it from the bucket ('varve restore') is not in this version yet",
+          path_, what, options_.folder));
 }
 
 std::unexpected<LogError> LogTable::problem(int code, std::string_view what, LogErrc otherwise) const {

@@ -126,7 +126,7 @@ TEST_F(SqliteLogTest, WhatIsNoLogOfOursIsLeftAlone) {
   std::ofstream(path("log.db")) << std::string(10'000, 'x');
   std::string message = open_error();
   EXPECT_NE(message.find(path("log.db") + " is damaged"), std::string::npos) << message;
-  EXPECT_NE(message.find("varve restore"), std::string::npos) << message;
+  EXPECT_NE(message.find("put back a newer copy"), std::string::npos) << message;
 }
 
 TEST_F(SqliteLogTest, AFolderThatCannotBeUsedIsNamed) {
