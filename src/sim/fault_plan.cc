@@ -14,6 +14,11 @@ class Swarm {
     constexpr std::array<uint32_t, 5> kRates = {2, 5, 15, 40, 100};
     return is_on() ? kRates[random_.below(kRates.size())] : 0;
   }
+  // Of what a run does only once or twice.
+  uint32_t rare_per_mille() {
+    constexpr std::array<uint32_t, 3> kRates = {40, 100, 200};
+    return is_on() ? kRates[random_.below(kRates.size())] : 0;
+  }
   Duration mean_time(Duration low, Duration high) {
     return is_on() ? Duration(random_.between(low.count(), high.count())) : Duration{0};
   }
@@ -23,6 +28,13 @@ class Swarm {
             .reply_lost = per_mille(),
             .lands_late = per_mille(),
             .slow = per_mille()};
+  }
+  RequestFaults rare_request() {
+    return {.throttled = rare_per_mille(),
+            .request_lost = rare_per_mille(),
+            .reply_lost = rare_per_mille(),
+            .lands_late = rare_per_mille(),
+            .slow = rare_per_mille()};
   }
 
  private:
@@ -47,6 +59,7 @@ FaultPlan FaultPlan::draw(Random& random) {
                 .remove_partial = swarm.per_mille()};
   plan.log = {.append = swarm.request(),
               .read = swarm.request(),
+              .trim = swarm.rare_request(),
               .other = swarm.request(),
               .lease_lost = swarm.per_mille() / 4,
               .keep_alive_lost = swarm.per_mille(),

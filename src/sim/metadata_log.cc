@@ -30,6 +30,7 @@ LogFaults LogFaults::all(uint32_t per_mille) {
       .request_lost = per_mille, .reply_lost = per_mille, .lands_late = per_mille, .slow = per_mille};
   return {.append = each,
           .read = each,
+          .trim = each,
           .other = each,
           .lease_lost = per_mille / 4,
           .keep_alive_lost = per_mille * 4,
@@ -113,7 +114,7 @@ class SimMetadataLog::Client final : public metadata::MetadataLog {
 
   Task<LogResult<void>> trim(LogPosition up_to) override {
     auto effect = [&log = log_, hold = hold_, up_to] { return log.apply_trim(*hold, up_to); };
-    co_return co_await ask<void>("log.trim", Kind::kOther, std::move(effect));
+    co_return co_await ask<void>("log.trim", Kind::kTrim, std::move(effect));
   }
 
   Task<void> close() override {
@@ -122,7 +123,7 @@ class SimMetadataLog::Client final : public metadata::MetadataLog {
   }
 
  private:
-  enum class Kind : uint8_t { kAppend, kRead, kOther };
+  enum class Kind : uint8_t { kAppend, kRead, kTrim, kOther };
 
   template <class T>
   Task<LogResult<T>> ask(std::string_view name, Kind kind, std::function<LogResult<T>()> effect) {
@@ -133,6 +134,7 @@ class SimMetadataLog::Client final : public metadata::MetadataLog {
         .host = hold_->process.node().host(),
         .faults = kind == Kind::kAppend ? faults.append
                   : kind == Kind::kRead ? faults.read
+                  : kind == Kind::kTrim ? faults.trim
                                         : faults.other,
         .is_write = kind != Kind::kRead,
         .effect = std::move(effect),

@@ -19,7 +19,8 @@ namespace varve::sim {
 struct LogFaults {
   RequestFaults append{};  // what is lost or late is kUnknown to the caller
   RequestFaults read{};
-  RequestFaults other{};              // open, sessions, tail, trim: no answer is kUnavailable
+  RequestFaults trim{};               // no answer is kUnavailable
+  RequestFaults other{};              // open, begin_session, end_session: as trim
   uint32_t lease_lost = 0;            // of the keep-alives (one in 6 s): the session is gone at once
   uint32_t keep_alive_lost = 0;       // of the keep-alives: as if it had not been sent
   uint32_t watch_missed = 0;          // of the waits: not woken before the deadline

@@ -17,6 +17,15 @@ Service::Fate Service::draw_fate(const RequestFaults& faults, bool is_write) {
   return Fate::kServed;
 }
 
+void Service::cut_off_if_awaited(const std::string& host, std::string_view fault_prefix) {
+  auto cut = cuts_to_come_.find({host, std::string(fault_prefix)});
+  if (cut == cuts_to_come_.end()) return;
+  world_.happened("nemesis.service_lost_at_a_request");
+  set_reachable(host, false);
+  world_.after(cut->second, [this, host] { set_reachable(host, true); });
+  cuts_to_come_.erase(cut);
+}
+
 Duration Service::draw_patience() {
   Duration high = world_.random().chance(1, 2) ? times_.one_way.high : times_.timeout_max;
   return Duration(world_.random().between(times_.one_way.low.count(), high.count()));

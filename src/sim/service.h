@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -54,6 +55,10 @@ class Service {
       cut_off_.insert(host);
     }
   }
+  // Cuts `host` off for `span` when it next sends such a request ("log.trim"): the way to meet what it seldom does.
+  void cut_off_at(const std::string& host, std::string_view fault_prefix, Duration span) {
+    cuts_to_come_[{host, std::string(fault_prefix)}] = span;
+  }
   // Full: nothing more fits, until there is room again. How much of that a caller may notice is the service's to say.
   virtual void set_full(bool is_full) = 0;
   // Down for everybody, or up again. What it holds stays.
@@ -72,6 +77,7 @@ class Service {
  private:
   enum class Fate : uint8_t { kServed, kThrottled, kRequestLost, kReplyLost, kLandsLate, kSlow };
 
+  void cut_off_if_awaited(const std::string& host, std::string_view fault_prefix);
   Fate draw_fate(const RequestFaults& faults, bool is_write);
   Duration draw_patience();
   // The request is at the door: its effect, and the way back.
@@ -86,6 +92,7 @@ class Service {
   }
 
   std::set<std::string> cut_off_;
+  std::map<std::pair<std::string, std::string>, Duration> cuts_to_come_;  // by host and request
   bool is_down_ = false;
 };
 
@@ -93,6 +100,7 @@ template <class R>
 void Service::submit(ServiceRequest<R> request, runtime::Completion<R> reply) {
   Duration there = times_.one_way.draw(world_.random());
   Fate fate = draw_fate(request.faults, request.is_write);
+  cut_off_if_awaited(request.host, request.fault_prefix);
   if (!can_reach(request.host)) {
     happened(request.fault_prefix, "unreachable");
     fate = Fate::kRequestLost;

@@ -33,7 +33,9 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   plan.limits.object_deadline_max = one_of(random, std::array<Duration, 3>{2s, 4s, 30s});
   plan.commit_interval = one_of(random, std::array<Duration, 4>{5ms, 20ms, 100ms, 250ms});
   plan.fence_interval = one_of(random, std::array<Duration, 3>{1s, 3s, 5min});
-  plan.snapshot_after_bytes = one_of(random, std::array<uint64_t, 4>{100, 200, 500, 64 * kMiB});
+  // Mostly as often as can be, so that every fault of a trim comes up in enough runs.
+  plan.snapshot_after_bytes =
+      random.chance(1, 8) ? 64 * kMiB : one_of(random, std::array<uint64_t, 3>{100, 200, 500});
   plan.snapshot_after_time = one_of(random, std::array<Duration, 2>{2s, 10s});
   plan.has_stray_writer = random.chance(1, 4);
   plan.workload = WorkloadPlan::draw(random);

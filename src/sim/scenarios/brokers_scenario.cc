@@ -96,7 +96,7 @@ class BrokersRun {
     }
     nemesis_ = std::make_unique<Nemesis>(world_, plan_.faults.nemesis, std::move(victims), network_,
                                          std::vector<Service*>{&store_, &log_});
-    disturbances_ = std::make_unique<Disturbances>(world_, std::move(brokers));
+    disturbances_ = std::make_unique<Disturbances>(world_, std::move(brokers), log_, store_);
     foreigner_ = std::make_unique<ForeignProcess>(world_, store_, broker::default_settings().key_namespace);
   }
   void start_troubles() {

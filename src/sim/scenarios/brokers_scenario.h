@@ -13,7 +13,7 @@ namespace varve::sim {
 Outcome run_brokers(const RunOptions& options);
 
 // Every fault that brokers meet, and every refusal of apply (State::refusal_counts).
-inline constexpr std::array<std::string_view, 135> kBrokersExpected = {
+inline constexpr std::array<std::string_view, 140> kBrokersExpected = {
     "apply.batch.already_committed",
     "apply.batch.bad_run",
     "apply.batch.duplicate",
@@ -63,11 +63,13 @@ inline constexpr std::array<std::string_view, 135> kBrokersExpected = {
     "log.begin_session.request_lost",
     "log.begin_session.slow",
     "log.begin_session.throttled",
+    "log.begin_session.unreachable",
     "log.end_session.lands_late",
     "log.end_session.reply_lost",
     "log.end_session.request_lost",
     "log.end_session.slow",
     "log.end_session.throttled",
+    "log.end_session.unreachable",
     "log.open.lands_late",
     "log.open.reply_lost",
     "log.open.request_lost",
@@ -101,12 +103,14 @@ inline constexpr std::array<std::string_view, 135> kBrokersExpected = {
     "log.trim.request_lost",
     "log.trim.slow",
     "log.trim.throttled",
+    "log.trim.unreachable",
     "log.trim.without_deletes",
     "log.watch.broken",
     "log.watch.missed",
     "nemesis.kill_all",
     "nemesis.service_down",
     "nemesis.service_full",
+    "nemesis.service_lost_at_a_request",
     "nemesis.service_partition",
     "network.clog",
     "network.connect_refused",
@@ -125,6 +129,7 @@ inline constexpr std::array<std::string_view, 135> kBrokersExpected = {
     "store.delete.request_lost",
     "store.delete.slow",
     "store.delete.throttled",
+    "store.delete.unreachable",
     "store.foreign_put",
     "store.get.corrupt",
     "store.get.cut_short",
