@@ -5,6 +5,7 @@
 
 #include "metadata/client/snapshot_store.h"
 #include "metadata/state/state_testing.h"
+#include "sim/disturbed_store_testing.h"
 #include "sim/metadata_client_under_test.h"
 #include "sim/object_store.h"
 #include "sim/run_task.h"
@@ -17,42 +18,8 @@ using metadata::LogIdentity;
 using metadata::SnapshotManifest;
 using metadata::SnapshotStore;
 using object_store::ByteRange;
-using object_store::ListPage;
-using object_store::ObjectInfo;
-using object_store::ObjectStore;
 using object_store::StoreResult;
 using runtime::Task;
-
-// Lets something happen before a call reaches the store.
-class DisturbedStore : public ObjectStore {
- public:
-  explicit DisturbedStore(std::unique_ptr<ObjectStore> store) : store_(std::move(store)) {}
-
-  virtual Task<> before_put_if_absent(std::string) { co_return; }
-  virtual Task<> before_list(std::string) { co_return; }
-
-  Task<StoreResult<void>> put(std::string key, std::vector<Slice> body) override {
-    return store_->put(std::move(key), std::move(body));
-  }
-  Task<StoreResult<void>> put_if_absent(std::string key, std::vector<Slice> body) override {
-    co_await before_put_if_absent(key);
-    co_return co_await store_->put_if_absent(std::move(key), std::move(body));
-  }
-  Task<StoreResult<Slice>> get(std::string key, std::optional<ByteRange> range) override {
-    return store_->get(std::move(key), range);
-  }
-  Task<StoreResult<ObjectInfo>> head(std::string key) override { return store_->head(std::move(key)); }
-  Task<StoreResult<ListPage>> list(std::string prefix, std::string start_after, size_t max_keys) override {
-    co_await before_list(prefix);
-    co_return co_await store_->list(std::move(prefix), std::move(start_after), max_keys);
-  }
-  Task<StoreResult<std::vector<std::string>>> delete_many(std::vector<std::string> keys) override {
-    return store_->delete_many(std::move(keys));
-  }
-
- private:
-  std::unique_ptr<ObjectStore> store_;
-};
 
 // A state that grows by a topic, and its snapshots.
 class MetadataStoreTest : public testing::Test {
@@ -230,7 +197,7 @@ TEST(MetadataClientSnapshots, AFailedOneIsTriedAgainUnderOtherNamesThoughNothing
   client.scope.spawn(client.node.process().io(0), "topics", client.make_topics());
   world.run_for(8s);
   client.is_over = true;
-  world.run_for(20s);
+  world.run_for(130s);  // with pauses that grow
   int manifests = 0;
   for (const auto& [key, times] : store.puts) {
     EXPECT_EQ(times, 1) << key;
@@ -238,7 +205,7 @@ TEST(MetadataClientSnapshots, AFailedOneIsTriedAgainUnderOtherNamesThoughNothing
   }
   EXPECT_GT(manifests, 5);
   store.is_deaf = false;
-  world.run_for(5s);
+  world.run_for(65s);
   EXPECT_EQ(client.client.state().snapshots().size(), 1u);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "metadata/client/bucket_identity.h"
+#include "sim/disturbed_store_testing.h"
 #include "sim/node.h"
 #include "sim/object_store.h"
 #include "sim/run_task.h"
@@ -14,45 +15,25 @@ using metadata::StartErrc;
 using Claimed = Result<void, metadata::StartError>;
 
 // A store whose first conditional puts are answered by the test.
-class AnsweringStore final : public object_store::ObjectStore {
+class AnsweringStore final : public DisturbedStore {
  public:
   // nullopt: success although nothing was written.
   using Answer = std::optional<object_store::StoreErrc>;
 
-  AnsweringStore(object_store::ObjectStore& store, std::vector<Answer> answers)
-      : store_(store), answers_(std::move(answers)) {}
+  AnsweringStore(std::unique_ptr<object_store::ObjectStore> store, std::vector<Answer> answers)
+      : DisturbedStore(std::move(store)), answers_(std::move(answers)) {}
 
   size_t left() const { return answers_.size() - given_; }
 
   runtime::Task<object_store::StoreResult<void>> put_if_absent(std::string key,
                                                                std::vector<Slice> body) override {
-    if (left() == 0) co_return co_await store_.put_if_absent(std::move(key), std::move(body));
+    if (left() == 0) co_return co_await DisturbedStore::put_if_absent(std::move(key), std::move(body));
     Answer answer = answers_[given_++];
     if (answer) co_return fail(*answer, "as the test says");
     co_return object_store::StoreResult<void>{};
   }
-  runtime::Task<object_store::StoreResult<void>> put(std::string key, std::vector<Slice> body) override {
-    return store_.put(std::move(key), std::move(body));
-  }
-  runtime::Task<object_store::StoreResult<Slice>> get(std::string key,
-                                                      std::optional<object_store::ByteRange> range) override {
-    return store_.get(std::move(key), range);
-  }
-  runtime::Task<object_store::StoreResult<object_store::ObjectInfo>> head(std::string key) override {
-    return store_.head(std::move(key));
-  }
-  runtime::Task<object_store::StoreResult<object_store::ListPage>> list(std::string prefix,
-                                                                        std::string start_after,
-                                                                        size_t max_keys) override {
-    return store_.list(std::move(prefix), std::move(start_after), max_keys);
-  }
-  runtime::Task<object_store::StoreResult<std::vector<std::string>>> delete_many(
-      std::vector<std::string> keys) override {
-    return store_.delete_many(std::move(keys));
-  }
 
  private:
-  object_store::ObjectStore& store_;
   std::vector<Answer> answers_;
   size_t given_ = 0;
 };
@@ -134,8 +115,7 @@ struct ClaimOver {
     World world({.seed = 1});
     SimObjectStore store(world);
     Node node(world, {.host = "brokers"});
-    auto client = store.client("brokers");
-    AnsweringStore answering(*client, std::move(answers));
+    AnsweringStore answering(store.client("brokers"), std::move(answers));
     run_task(world, node.process().io(0), run(answering));
     unasked = answering.left();
   }

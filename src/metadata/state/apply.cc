@@ -10,7 +10,9 @@ namespace {
 // Whether a command is more than what a cluster does by itself while nobody uses it.
 bool is_work(const Command& command) {
   return !std::holds_alternative<Beat>(command) && !std::holds_alternative<SnapshotTaken>(command) &&
-         !std::holds_alternative<AdvanceGcFence>(command) && !std::holds_alternative<ObjectsDeleted>(command);
+         !std::holds_alternative<AdvanceGcFence>(command) &&
+         !std::holds_alternative<ObjectsDeleted>(command) &&
+         !std::holds_alternative<ExpireProducers>(command);
 }
 
 }  // namespace

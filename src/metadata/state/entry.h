@@ -180,6 +180,8 @@ std::string_view name_of(CommandKind kind);
 // The highest feature level whose grammar this binary knows. A State whose feature_level() is above it must not
 // be applied to further: the broker halts (invariant 2).
 inline constexpr FeatureLevel kHighestFeatureLevel{1};
+// That of the first grammar, in which registrations are written: any program reads them, whatever the cluster's level.
+inline constexpr FeatureLevel kFirstFeatureLevel{1};
 
 // Bounds of what apply accepts whatever the limits in state are, so that no entry can make a broker reserve
 // memory that no object holds.

@@ -105,4 +105,17 @@ std::optional<Sequence> State::next_sequence(PartitionHandle handle, ProducerId 
   return epoch == known->second.epoch ? known->second.next_sequence() : Sequence(0);
 }
 
+bool State::has_idle_producer(PartitionHandle from, PartitionHandle to, int64_t idle_since) const {
+  for (uint32_t number = from.value(); number < to.value(); ++number) {
+    const Partition* partition = impl_->partitions.find(PartitionHandle(number));
+    if (partition == nullptr || !partition->producers) continue;
+    for (const auto& [id, producer] : *partition->producers) {
+      if (producer.last_time < idle_since) return true;
+    }
+  }
+  return false;
+}
+
+PartitionHandle State::next_partition() const { return impl_->partitions.next_handle(); }
+
 }  // namespace varve::metadata

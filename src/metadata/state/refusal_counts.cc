@@ -30,6 +30,7 @@ static_assert(kRuleNames[static_cast<size_t>(Rule::kPredecessorGone)] == "predec
 }  // namespace
 
 std::string_view name_of(Rule rule) { return kRuleNames[static_cast<size_t>(rule)]; }
+std::string_view name_of(EntryVerdict verdict) { return kEntryNames[static_cast<size_t>(verdict)]; }
 
 RefusalCounts::RefusalCounts() {
   auto fill = [this](auto& counters, const auto& names, std::string_view group) {

@@ -29,6 +29,8 @@ inline constexpr size_t kRules = 11;
 
 // The rule as CommandOutcome::detail names it.
 std::string_view name_of(Rule rule);
+// "gap"; empty for kApplied.
+std::string_view name_of(EntryVerdict verdict);
 
 // All causes are there from the start, with 0, so that a report shows which never happened.
 class RefusalCounts {

@@ -147,6 +147,11 @@ class State {
   std::optional<Sequence> next_sequence(PartitionHandle handle, ProducerId producer,
                                         ProducerEpoch epoch) const;
 
+  // Whether a producer's last batch on a partition of [from, to) is older than `idle_since` (log time, ms). Walks all
+  // of them.
+  bool has_idle_producer(PartitionHandle from, PartitionHandle to, int64_t idle_since) const;
+  PartitionHandle next_partition() const;  // all handles given so far are below it
+
   // Whether any live reference or pending deletion names the object (the sweep leaves those alone).
   bool knows_object(ObjectId object) const;
   std::optional<FenceEpoch> object_epoch(ObjectId object) const;

@@ -1,0 +1,93 @@
+// Producers that nobody hears of for long are forgotten.
+#include <gtest/gtest.h>
+
+#include "metadata/state/state_testing.h"
+#include "sim/metadata_client_under_test.h"
+#include "sim/object_store.h"
+
+namespace varve::sim {
+namespace {
+
+using metadata::CommitObject;
+using metadata::CreateTopic;
+using metadata::StateDriver;
+using runtime::Task;
+
+class ProducerExpiry : public testing::Test {
+ protected:
+  static constexpr ProducerId kProducer{7};
+
+  ProducerExpiry() {
+    for (int32_t id : {0, 1}) {
+      brokers_.push_back(
+          std::make_unique<ClientUnderTest>(world_, log_, store_.client(fmt::format("broker{}", id)), id));
+      world_.run_for(5s);
+      CHECK(brokers_.back()->started && *brokers_.back()->started);
+    }
+  }
+  Task<> make_topic(metadata::MetadataClient& client) {
+    co_await client.propose(CreateTopic{.id = StateDriver::topic_id(1), .name = "orders", .partitions = 1});
+    partition_ = client.state().find_topic("orders")->partitions.front();
+  }
+  Task<> write(metadata::MetadataClient& client) {
+    StateDriver driver;
+    CommitObject commit = driver.object_of(
+        client.incarnation(),
+        {{.partition = partition_, .producers = {StateDriver::batch(kProducer.value(), 0, written_)}}});
+    commit.object.number = ObjectNumber(static_cast<uint64_t>(++written_));
+    commit.epoch = client.state().fence_epoch();
+    auto done = co_await client.propose(commit);
+    CHECK(done);
+  }
+  void run(Task<> task) {
+    brokers_[0]->scope.spawn(brokers_[0]->node.process().io(0), "work", std::move(task));
+    world_.run_for(5s);
+  }
+  Task<> propose(metadata::MetadataClient& client, metadata::SetLimits limits) {
+    CHECK(co_await client.propose(limits));
+  }
+  void wait(Duration time) { CHECK(world_.run_for(time) == RunEnd::kDone); }
+  bool is_known(int broker) const {
+    return brokers_[broker]
+        ->client.state()
+        .next_sequence(partition_, kProducer, ProducerEpoch(0))
+        .has_value();
+  }
+
+  World world_{{.seed = 8}};
+  SimObjectStore store_{world_};
+  SimMetadataLog log_{world_};
+  std::vector<std::unique_ptr<ClientUnderTest>> brokers_;
+  PartitionHandle partition_;
+  int32_t written_ = 0;
+};
+
+TEST_F(ProducerExpiry, AProducerIsForgottenOnceItWasSilentForTheTimeThatTheStateSays) {
+  metadata::SetLimits limits;
+  limits.producer_expiry_ms = 3 * 3'600'000;
+  run(propose(brokers_[0]->client, limits));
+  run(make_topic(brokers_[0]->client));
+  run(write(brokers_[0]->client));
+  ASSERT_TRUE(is_known(0) && is_known(1));
+  wait(std::chrono::hours(2));
+  run(write(brokers_[0]->client));
+  wait(std::chrono::minutes(175));
+  EXPECT_TRUE(is_known(0) && is_known(1)) << "it wrote less than three hours ago";
+  wait(std::chrono::minutes(70));
+  EXPECT_FALSE(is_known(0) || is_known(1));
+}
+
+TEST_F(ProducerExpiry, NothingIsSaidWhileThereIsNobodyToForget) {
+  run(make_topic(brokers_[0]->client));
+  wait(std::chrono::hours(8));
+  for (const auto& record : log_.records()) {
+    auto entry = metadata::decode_entry(record.bytes.view());
+    ASSERT_TRUE(entry);
+    for (const metadata::Command& command : entry->commands) {
+      EXPECT_FALSE(std::holds_alternative<metadata::ExpireProducers>(command)) << record.position.value();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace varve::sim
