@@ -15,6 +15,25 @@ using runtime::Completion;
 using runtime::Done;
 using runtime::Task;
 
+bool MetadataClient::Impl::is_fatal(LogErrc code) {
+  switch (code) {
+    case LogErrc::kUnknown:
+    case LogErrc::kUnavailable:
+    case LogErrc::kSessionGone:
+    case LogErrc::kTailMoved:
+    case LogErrc::kFull:
+      return false;
+    case LogErrc::kWrongLog:
+    case LogErrc::kTrimmed:
+    case LogErrc::kLocked:
+    case LogErrc::kCorrupt:
+    case LogErrc::kTooLarge:
+    case LogErrc::kSyncFailed:
+      break;
+  }
+  return true;
+}
+
 Task<> MetadataClient::Impl::append_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
   struct Next {
@@ -60,6 +79,10 @@ Task<> MetadataClient::Impl::append_loop() {
 }
 
 Task<bool> MetadataClient::Impl::after_failed_append(EntryKey key, LogError error) {
+  if (is_fatal(error.code)) {
+    end_with("the metadata log refuses this broker's entries: " + error.message);
+    co_return true;
+  }
   switch (error.code) {
     case LogErrc::kUnknown:
     case LogErrc::kUnavailable:
@@ -80,16 +103,9 @@ Task<bool> MetadataClient::Impl::after_failed_append(EntryKey key, LogError erro
                     [this, key, message = error.message] { core.proposer().refused_as_full(key, message); });
       co_await runtime::sleep_for(kFullPause);
       co_return false;
-    case LogErrc::kWrongLog:
-    case LogErrc::kCorrupt:
-    case LogErrc::kTrimmed:
-    case LogErrc::kLocked:
-    case LogErrc::kTooLarge:
-    case LogErrc::kSyncFailed:
-      break;
+    default:
+      co_return false;
   }
-  end_with("the metadata log refuses this broker's entries: " + error.message);
-  co_return true;
 }
 
 Task<ProposeResult> MetadataClient::Impl::propose(Command command) {

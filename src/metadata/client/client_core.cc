@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "metadata/state/refusal_counts.h"
+
 namespace varve::metadata {
 
 ClientCore::ClientCore(BrokerId broker, size_t proposals_waiting_max, PlantedBugs bugs)
@@ -56,9 +58,11 @@ void ClientCore::note_registration(LogPosition position, const ApplyOutcome& out
   }
   runtime::Completion<RegistrationResult> completion = expected_registration_->second;
   expected_registration_.reset();
-  completion.set(RegistrationResult{
-      Incarnation(0),
-      fmt::format("the registration was refused in apply (cause {})", static_cast<int>(outcome.verdict))});
+  // Not for its level: a program that the log is above halts before it comes to that.
+  completion.set(
+      {Incarnation(0),
+       fmt::format("the registration was refused by the rules of the log: {}",
+                   outcome.verdict == EntryVerdict::kApplied ? "level_refused" : name_of(outcome.verdict))});
 }
 
 void ClientCore::resolve_registration(Nonce nonce, Incarnation incarnation) {

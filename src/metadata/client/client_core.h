@@ -125,7 +125,8 @@ class ClientCore {
   // `asker`: another broker, which asks for this one's hash there.
   void begin_cut_at(LogPosition position, std::optional<BrokerId> asker, bool is_own_ask);
   void end_cut();
-  void check_snapshots();
+  // True: it found and counted one that is not of this broker's state.
+  bool check_snapshots();
   void tell_of_reload(const std::set<PartitionHandle>& before);
   void compare_hashes();
   void wake_position_waiters();

@@ -69,20 +69,24 @@ struct MetadataClient::Impl {
   runtime::Task<> registration_loop();
   runtime::Task<> membership_loop();
 
+  // expiring.cc
+  runtime::Task<> expiry_loop();
+  // Whether the state holds a producer idle for so long that it is to be forgotten, if that is this broker's duty.
+  runtime::Task<std::optional<metadata::ExpireProducers>> expiry_due();
+
   // snapshotting.cc
   runtime::Task<> snapshot_loop();
   runtime::Task<bool> take_snapshot();
   // The state at a beat that asks all others for their hash there.
   runtime::Task<std::optional<SnapshotCut>> cut_snapshot();
-  // Whether all live brokers have the same state there; waits for those that have not said yet.
+  // Whether the live brokers have the same state there (ClientCore::agreement); waits for those that have not said yet.
   runtime::Task<bool> is_agreed(LogPosition position);
   runtime::Task<> trim_and_delete();
   runtime::Task<> cut_loop();
 
   void end_with(const std::string& message) { core.fatal().set(FatalError{message}); }
-  static bool is_fatal(LogErrc code) {
-    return code == LogErrc::kWrongLog || code == LogErrc::kCorrupt || code == LogErrc::kSyncFailed;
-  }
+  // Whether a call of begin_session() or append() that failed so would fail again, whatever is done.
+  static bool is_fatal(LogErrc code);
 
   runtime::Runtime& runtime;
   MetadataLog& log;

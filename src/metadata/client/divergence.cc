@@ -41,14 +41,16 @@ void ClientCore::note_beats(LogPosition position, const ApplyOutcome& outcome) {
 }
 
 // While a large state is being hashed or cut for an earlier beat, this one may go without: it is one of many. One that
-// asks must not.
+// asks must not, and the latest that asks has it: all brokers see the asks in one order, so all serve the same one.
 void ClientCore::begin_cut_at(LogPosition position, std::optional<BrokerId> asker, bool is_own_ask) {
   bool is_for_snapshot = is_own_ask && snapshot_wanted_.has_value();
   if (state_.has_cut()) {
     if (state_.step_cut(kCutStepBytes)) {
       end_cut();
-    } else if (is_snapshot_cut_ || !(asker || is_for_snapshot)) {
+    } else if (!(asker || is_for_snapshot)) {
       return;
+    } else if (is_snapshot_cut_) {
+      cancel_snapshot();
     } else {
       state_.drop_cut();
     }
@@ -83,7 +85,12 @@ bool ClientCore::cut_work() {
 void ClientCore::end_cut() {
   StateCut cut = state_.end_cut();
   hash_at_beat_[cut.position] = cut.hash;
-  while (hash_at_beat_.size() > kBeatHashesKept) hash_at_beat_.erase(hash_at_beat_.begin());
+  while (hash_at_beat_.size() > kBeatHashesKept) {
+    // Where the others are still asked for theirs, this one's is needed however many beats come.
+    auto oldest = hash_at_beat_.begin();
+    if (oldest->first == snapshot_at_) ++oldest;
+    hash_at_beat_.erase(oldest);
+  }
   if (std::exchange(is_snapshot_cut_, false) && snapshot_wanted_) {
     auto wanted = *std::exchange(snapshot_wanted_, std::nullopt);
     wanted.set(SnapshotCut{std::move(cut), retained_positions(state_)});
@@ -123,18 +130,20 @@ Agreement ClientCore::agreement(LogPosition position, bool is_late) const {
 }
 
 // Also those that were recorded before this broker knew its hash there.
-void ClientCore::check_snapshots() {
+bool ClientCore::check_snapshots() {
   auto is_dropped = [this](const auto& known) {
     return state_.snapshots().empty() || known.first < state_.snapshots().front().position;
   };
   std::erase_if(authors_, is_dropped);
   std::erase_if(doubted_, is_dropped);
+  uint64_t before = mismatches_;
   for (const RetainedSnapshot& taken : state_.snapshots()) {
     auto author = authors_.find(taken.position);
     auto own = hash_at_beat_.find(taken.position);
     if (author == authors_.end() || own == hash_at_beat_.end() || own->second == taken.state_hash) continue;
     if (doubted_.emplace(*author).second) ++mismatches_;
   }
+  return mismatches_ > before;
 }
 
 bool ClientCore::is_snapshot_overdue() const {
@@ -143,7 +152,7 @@ bool ClientCore::is_snapshot_overdue() const {
 }
 
 void ClientCore::compare_hashes() {
-  check_snapshots();
+  bool is_counted = check_snapshots();
   std::set<Incarnation> disagreeing;
   for (const auto& [position, author] : doubted_) disagreeing.insert(author);
   size_t live = state_.live_brokers().size();
@@ -155,7 +164,7 @@ void ClientCore::compare_hashes() {
     bool differs = own != hash_at_beat_.end() && own->second != broker.beat_hash;
     disagree += id != broker_ && (differs || disagreeing.contains(incarnation));
   }
-  if (disagree > 0 && !is_diverged_) ++mismatches_;
+  if (disagree > 0 && !is_diverged_ && !is_counted) ++mismatches_;
   // Over again once those that disagreed have gone.
   is_diverged_ = disagree > 0;
   // Those that are not known to disagree may agree: only a half against this broker makes it the minority.

@@ -52,7 +52,7 @@ struct ClientConfig {
   Duration stale_after = 8s;    // no completed sync for so long: has_progress() is false
   Duration beat_after = 5s;     // idle, with more than one live broker
   uint64_t snapshot_after_bytes = 64ull << 20;
-  Duration snapshot_after_time = 60s;      // while deletions wait
+  Duration snapshot_after_time = 60s;                         // while deletions wait
   Duration producer_expiry_interval = std::chrono::hours(1);  // between looks for producers to forget
   size_t proposals_waiting_max = Limits().proposals_waiting_max;
 };

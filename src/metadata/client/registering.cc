@@ -5,8 +5,6 @@ namespace {
 
 constexpr Duration kMembershipInterval = 1s;
 constexpr Duration kSeeRegistrationWithin = 2s;
-// The newest grammar this program writes and applies.
-constexpr FeatureLevel kHighestLevel{1};
 
 }  // namespace
 
@@ -23,7 +21,7 @@ Task<Result<void, StartError>> MetadataClient::Impl::register_broker() {
     if (result && result->incarnation.value() != 0) co_return Result<void, StartError>{};
     // Its session is of no use any more.
     co_await log.end_session(nonce);
-    if (result) co_return fail(StartErrc::kFeatureLevel, result->problem);
+    if (result) co_return fail(StartErrc::kLog, result->problem);
     if (is_fatal(result.error().code)) co_return fail(StartErrc::kLog, result.error().message);
     logger.warn("registering failed, trying again", {{"problem", result.error().message}});
     co_await runtime::sleep_for(backoff);
@@ -41,9 +39,10 @@ Task<LogResult<RegistrationResult>> MetadataClient::Impl::register_as(Nonce nonc
   Entry entry;
   entry.nonce = nonce;
   entry.sequence = EntrySequence(1);
-  entry.level = FeatureLevel(1);
+  entry.level = kFirstFeatureLevel;
   entry.time = runtime.wall_now();
-  entry.commands.push_back(RegisterBroker{config.broker, kHighestLevel, config.endpoints, config.rack});
+  entry.commands.push_back(
+      RegisterBroker{config.broker, kHighestFeatureLevel, config.endpoints, config.rack});
   Slice bytes = Slice::take(encode_entry(entry));
   EntryKey key{nonce, entry.sequence};
   while (!context.stop.stop_requested()) {
@@ -114,11 +113,16 @@ Task<> MetadataClient::Impl::membership_loop() {
         co_await propose_and_forget(FenceBroker{incarnation});
       }
     }
-    uint64_t mismatches = co_await call(runtime.core(), [this] { return core.mismatches(); });
+    auto [mismatches, is_diverged] =
+        co_await call(runtime.core(), [this] { return std::pair(core.mismatches(), core.is_diverged()); });
     if (mismatches > mismatches_seen) {
       state_mismatches.add(mismatches - mismatches_seen);
-      logger.error("states of brokers differ: no snapshots, trimming and deleting until they agree", {});
       mismatches_seen = mismatches;
+      logger.error(is_diverged
+                       ? "states of brokers differ: no snapshots, trimming and deleting until they agree"
+                       : "a recorded snapshot is not of this broker's state, and its writer is gone: "
+                         "another is taken soon",
+                   {});
     }
     auto beat =
         co_await call(runtime.core(), [this] { return core.beat_due(runtime.now(), config.beat_after); });

@@ -4,6 +4,8 @@ namespace varve::metadata {
 namespace {
 
 constexpr Duration kCheckInterval = 1s;
+// The longest pause after snapshots that failed, one after the other.
+constexpr Duration kRetryMax = 60s;
 // For a large state to be cut.
 constexpr Duration kCutWithin = 60s;
 // For the other live brokers to say their hash. One whose session has ended is fenced before.
@@ -18,8 +20,9 @@ using runtime::Task;
 Task<> MetadataClient::Impl::snapshot_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
   MonotonicTime last_taken = runtime.now();
+  Duration pause = kCheckInterval;
   while (!context.stop.stop_requested()) {
-    co_await runtime::sleep_for(kCheckInterval);
+    co_await runtime::sleep_for(pause);
     if (context.stop.stop_requested()) break;
     bool is_old = runtime.now() - last_taken >= config.snapshot_after_time;
     bool is_due = co_await call(runtime.core(), [this, is_old] {
@@ -33,9 +36,11 @@ Task<> MetadataClient::Impl::snapshot_loop() {
     if (!is_due) continue;
     last_taken = runtime.now();
     if (co_await take_snapshot()) {
+      pause = kCheckInterval;
       snapshots_taken.add();
       co_await trim_and_delete();
     } else {
+      pause = std::min(2 * pause, kRetryMax);
       snapshot_failures.add();
     }
   }
@@ -86,15 +91,16 @@ Task<bool> MetadataClient::Impl::take_snapshot() {
   }
   LogPosition position = cut->state.position;
   uint64_t hash = cut->state.hash;
+  // Before anything is uploaded: what is never recorded would only lie about.
+  if (!co_await is_agreed(position)) {
+    logger.warn("no snapshot: not enough live brokers say that it is of their state",
+                {{"position", position}});
+    co_return false;
+  }
   auto written = co_await snapshots.write(position, core.nonce(), cut->state.fence_epoch, hash,
                                           std::move(cut->state.chunks), std::move(cut->retained));
   if (!written) {
     logger.warn("snapshot failed", {{"problem", written.error().message}});
-    co_return false;
-  }
-  if (!co_await is_agreed(position)) {
-    logger.warn("snapshot not recorded: not every live broker says that it is of its state",
-                {{"position", position}});
     co_return false;
   }
   uint64_t bytes = 0;

@@ -66,6 +66,7 @@ Task<Result<void, StartError>> MetadataClient::Impl::join() {
   scope.spawn(executor, "metadata registration", registration_loop());
   scope.spawn(executor, "metadata membership", membership_loop());
   scope.spawn(executor, "metadata snapshots", snapshot_loop());
+  scope.spawn(executor, "metadata expiry", expiry_loop());
   logger.info("registered", {{"broker", config.broker},
                              {"incarnation", core.incarnation()},
                              {"log", identity.id.to_string()},
@@ -103,7 +104,10 @@ Task<Result<void, StartError>> MetadataClient::Impl::begin_state(LogPosition tai
     auto checked = co_await check_not_rolled_back(*found, tail);
     if (!checked) co_return checked;
     auto restored = co_await restore(*found, LogPosition(0), trimmed);
-    if (!restored) co_return fail(StartErrc::kStore, restored.error().message);
+    if (!restored) {
+      // It reads both, and names the one that failed.
+      co_return fail(StartErrc::kStore, "restoring the state: " + restored.error().message);
+    }
     if (restored->state) {
       co_await call(runtime.core(), [this, state = restored->state] { core.reload(std::move(*state)); });
       logger.info("restored the state from a snapshot", {{"position", restored->snapshot}});
