@@ -64,10 +64,11 @@ void add_network(std::vector<SettingRow>& rows) {
                   "host:port, :port or [ipv6]:port",
                   "Where Kafka clients connect. `:9092` listens on every interface.",
                   address(&Settings::kafka_address, kKafkaPort)});
-  rows.push_back({group, "KAFSCALE_METRICS_ADDR", "", "address", "127.0.0.1:9093",
-                  "host:port, :port or [ipv6]:port",
-                  "Where /metrics, /healthz and /readyz are served over HTTP.",
-                  address(&Settings::http_address, kHttpPort)});
+  rows.push_back(
+      {group, "KAFSCALE_METRICS_ADDR", "", "address", "127.0.0.1:9093", "host:port, :port or [ipv6]:port",
+       "Where /metrics, /healthz, /readyz and, for `varve inspect log`, /log are served over HTTP. Whoever "
+       "reaches it reads names of topics, but no records.",
+       address(&Settings::http_address, kHttpPort)});
   rows.push_back(
       {group, "KAFSCALE_BROKER_HOST", "", "text", "", "",
        "Host that clients are told to connect to. Not set: the host of KAFSCALE_BROKER_ADDR if it names "
