@@ -63,6 +63,7 @@ newcomer() {
   grep -qE '^offset 500, written [0-9]+ ms: 501$' /srv/lines.txt
   stop_broker $broker
 
+  rm /srv/run.txt  # or its lines would be taken for those of this run
   ./run > /srv/run.txt 2>&1 &
   broker=$!
   timed "second ./run until its lines" wait_for_lines $broker
@@ -74,8 +75,8 @@ newcomer() {
 }
 
 wait_for_lines() {
-  until grep -q 'offset %o' /srv/run.txt; do
-    kill -0 "$1" 2> /dev/null || { cat /srv/run.txt; return 1; }
+  until grep -qs 'offset %o' /srv/run.txt; do
+    kill -0 "$1" 2> /dev/null || { cat /srv/run.txt; exit 1; }
     sleep 0.1
   done
 }
