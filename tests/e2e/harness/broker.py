@@ -122,9 +122,11 @@ class Broker:
         return self
 
     def __exit__(self, *exception):
-        if self.process is not None:
-            self.kill()
-        self.remove()
+        try:
+            if self.process is not None:
+                self.kill()
+        finally:
+            self.remove()
 
 
 def accepts(port):
