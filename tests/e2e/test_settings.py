@@ -66,13 +66,13 @@ class Settings(unittest.TestCase):
         return broker
 
     def assert_refuses(self, broker, *names):
-        """It ends by itself, soon, not with success, and its output holds each name."""
+        """It ends by itself, soon, not with success, and its complaint holds each name."""
         broker.spawn()
         code = broker.wait_for_end(SOON_SECONDS)
         self.assertIsNotNone(code, f"it runs on\n{broker.log_tail()}")
         self.assertGreater(code, 0, f"killed by a signal or happy\n{broker.log_tail()}")
         for name in names:
-            self.assertIn(name, broker.log())
+            self.assertIn(name, broker.complaint())
 
     def test_a_bad_value_stops_the_start_and_is_named(self):
         for name, value in (("KAFSCALE_BROKER_ADDR", "not an address"), ("KAFSCALE_BROKER_ADDR", "127.0.0.1:99999"),

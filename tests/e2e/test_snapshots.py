@@ -50,6 +50,14 @@ class Snapshots(unittest.TestCase):
         """Their names begin with the log position: the newest is the last."""
         return self.objects("snapshots/*/*")
 
+    def newest_manifest(self):
+        return self.manifests()[-1]
+
+    def newest_own_chunk(self):
+        """A chunk that the newest snapshot wrote itself; it has some, for counters and brokers."""
+        position = self.newest_manifest().name.split("-")[0]
+        return next(path for path in self.objects("chunks/*/*") if path.name.split("-")[1] == position)
+
     def assert_everything_is_there(self):
         self.broker.start()
         with Connection(self.broker.port) as connection:
@@ -63,15 +71,12 @@ class Snapshots(unittest.TestCase):
         self.assertEqual(self.values, read)
 
     def test_a_damaged_newest_snapshot_leaves_the_one_before_and_the_log(self):
-        newest = self.manifests()[-1]
-        position = newest.name.split("-")[0]
-        chunks = [path for path in self.objects("chunks/*/*") if path.name.split("-")[1] == position]
-        self.assertTrue(chunks, "each snapshot has at least chunks of its own for counters and brokers")
-        for path in (chunks[0], newest):
-            with self.subTest(path=path.parent.parent.name):
+        for newest in (self.newest_own_chunk, self.newest_manifest):
+            with self.subTest(newest.__name__):
+                path = newest()
                 damage(path)
                 self.assert_everything_is_there()
-                self.assertIn(path.name, self.broker.log(), "what is damaged is named")
+                self.assertIn(path.name, self.broker.log_of_last_start(), "what is damaged is named")
                 self.broker.stop()
 
     def test_if_all_are_damaged_the_start_is_refused_and_says_what_is_and_how_to_go_on(self):
@@ -84,8 +89,8 @@ class Snapshots(unittest.TestCase):
         code = self.broker.wait_for_end(30)
         self.assertEqual(1, code, self.broker.log_tail())
         for path in manifests[-SNAPSHOTS_KEPT:]:
-            self.assertIn(path.name, self.broker.log())
-        self.assertIn("Put the named objects back", self.broker.log())
+            self.assertIn(path.name, self.broker.complaint())
+        self.assertIn("Put the named objects back", self.broker.complaint())
         for path in manifests:
             path.with_name("copy-of-" + path.name).replace(path)
         self.assert_everything_is_there()

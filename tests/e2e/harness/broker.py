@@ -6,6 +6,7 @@ listening port behind; the folder stays until remove().
 
 import base64
 import os
+import re
 import shutil
 import signal
 import socket
@@ -32,6 +33,7 @@ class Broker:
         self.folder = Path(folder or tempfile.mkdtemp(prefix="varve-e2e-"))
         self.port = free_port()
         self.log_path = self.folder.with_name(self.folder.name + ".log")
+        self._log_bytes_before = 0
         self.process = None
         # Called in the new process before the program starts.
         self.preexec = None
@@ -53,6 +55,7 @@ class Broker:
         """Starts the process and returns at once."""
         assert self.process is None, "already started"
         with open(self.log_path, "ab") as log:
+            self._log_bytes_before = log.tell()
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT, env=self.environment(),
                                             start_new_session=True, preexec_fn=self.preexec)
@@ -104,7 +107,11 @@ class Broker:
         self.log_path.unlink(missing_ok=True)
 
     def log(self):
+        """Of all starts."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def log_of_last_start(self):
+        return self.log_path.read_bytes()[self._log_bytes_before:].decode(errors="replace")
 
     def log_tail(self, lines=30):
         return "\n".join(self.log().splitlines()[-lines:])
@@ -163,6 +170,15 @@ class VarveBroker(Broker):
         return {**clean, "KAFSCALE_BROKER_ADDR": self.bootstrap,
                 "KAFSCALE_METRICS_ADDR": f"127.0.0.1:{self.metrics_port}",
                 "KAFSCALE_DATA_DIR": str(self.data_folder), **self.settings}
+
+    def complaint(self):
+        """Why the last start ended: what comes from "varve: " on, without lines of the log.
+
+        The log itself is no proof that something was named: it holds each setting that was given, wrong or not.
+        """
+        lines = self.log_of_last_start().splitlines()
+        first = next((at for at, line in enumerate(lines) if line.startswith("varve: ")), len(lines))
+        return "\n".join(line for line in lines[first:] if not re.match(r"\d{4}-\d\d-\d\dT", line))
 
     def is_ready(self):
         return self.http("/readyz")[0] == 200
