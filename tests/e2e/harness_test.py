@@ -79,25 +79,27 @@ class Kills(unittest.TestCase):
 
     def test_a_run_in_order_is_right(self):
         acknowledged = {(0, 0): 0, (0, 1): 1, (0, 2): -1}
-        self.assertEqual([], violations("idempotent", acknowledged, [], self.records("idempotent", (0, 1, 2))))
-        self.assertEqual([], violations("plain", {(0, 1): 1}, ["0 3 x"], self.records("plain", (0, 1, 0, 1, 2))))
+        self.assertEqual([], violations("idempotent", acknowledged, [], [], self.records("idempotent", (0, 1, 2))))
+        self.assertEqual([], violations("plain", {(0, 1): 1}, ["0 3 x"], [], self.records("plain", (0, 1, 0, 1, 2))))
 
     def test_what_is_wrong_is_found(self):
-        for expected, mode, acknowledged, failed, sequences in (
-                ("is gone", "plain", {(0, 2): 2}, [], (0, 1)),
-                ("was acknowledged at 0 and stands at [1]", "plain", {(0, 1): 0}, [], (0, 1)),
-                ("came 2 times", "idempotent", {}, [], (0, 1, 1)),
-                ("out of order", "plain", {}, [], (0, 2, 1)),
-                ("given up", "idempotent", {}, ["0 5 timed out"], (0, 1))):
+        for expected, mode, acknowledged, failed, unanswered, sequences in (
+                ("is gone", "plain", {(0, 2): 2}, [], [], (0, 1)),
+                ("was acknowledged at 0 and stands at [1]", "plain", {(0, 1): 0}, [], [], (0, 1)),
+                ("came 2 times", "idempotent", {}, [], [], (0, 1, 1)),
+                ("out of order", "plain", {}, [], [], (0, 2, 1)),
+                ("refused", "idempotent", {}, ["0 5 timed out"], [], (0, 1)),
+                ("never answered", "idempotent", {}, [], ["0 5 unanswered"], (0, 1)),
+                ("never answered", "plain", {}, [], ["0 5 unanswered"], (0, 1))):
             with self.subTest(expected):
-                wrong = violations(mode, acknowledged, failed, self.records(mode, sequences))
+                wrong = violations(mode, acknowledged, failed, unanswered, self.records(mode, sequences))
                 self.assertEqual(1, len(wrong), wrong)
                 self.assertIn(expected, wrong[0])
 
     def test_gaps_and_foreign_records_are_found(self):
         records = self.records("plain", (0, 1))
-        self.assertIn("gaps", violations("plain", {}, [], records[1:])[0])
-        self.assertIn("a record of other", violations("plain", {}, [], self.records("other", (0,)))[0])
+        self.assertIn("gaps", violations("plain", {}, [], [], records[1:])[0])
+        self.assertIn("a record of other", violations("plain", {}, [], [], self.records("other", (0,)))[0])
 
 
 if __name__ == "__main__":

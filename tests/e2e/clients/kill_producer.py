@@ -3,8 +3,9 @@
     kill_producer.py BOOTSTRAP TOPIC PARTITIONS idempotent|plain RATE STOP-FILE RESULT-FILE
 
 A value is "<mode>:<partition>:<sequence>:<padding>", each partition's sequence rising from 0. When the stop file is
-there, it sends no more, waits until everything is acknowledged or has failed, and writes one line a record: partition,
-sequence, offset, where a record that failed has the error's name in place of its offset.
+there, it sends no more, waits until everything is answered, and writes one line for each record that it sent:
+partition, sequence, offset. A record that was refused has the error's name in place of its offset, one that the broker
+did not answer in ANSWER_SECONDS the word "unanswered".
 """
 
 import os
@@ -14,11 +15,15 @@ import time
 
 from confluent_kafka import Producer
 
+# After the last restart. Much more than any answer takes, so that a machine busy with other things is no failure.
+ANSWER_SECONDS = 120
+
 
 def main():
     bootstrap, topic, partitions, mode, rate, stop_path, result_path = sys.argv[1:]
+    # Without a timeout of its own for a message: else the client would answer in the place of a broker that does not.
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 2, "reconnect.backoff.ms": 10,
-                "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20, "message.timeout.ms": 300_000,
+                "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20, "message.timeout.ms": 0,
                 "request.timeout.ms": 5_000, "socket.timeout.ms": 6_000,
                 "message.send.max.retries": 1_000_000, "topic.metadata.refresh.fast.interval.ms": 50}
     if mode == "idempotent":
@@ -27,11 +32,11 @@ def main():
         # With more requests in flight the retries of a plain producer overtake each other, which is its own doing.
         settings["max.in.flight.requests.per.connection"] = 1
     producer = Producer(settings)
-    results = []
+    results = {}
 
     def delivered(partition, sequence):
         def callback(error, message):
-            results.append((partition, sequence, error.name() if error else message.offset()))
+            results[partition, sequence] = error.name() if error else message.offset()
 
         return callback
 
@@ -49,11 +54,11 @@ def main():
             except BufferError:
                 producer.poll(0.1)
         producer.poll(pause)
-    producer.flush(240)
+    producer.flush(ANSWER_SECONDS)
     with open(result_path, "w", encoding="ascii") as file:
-        for partition, sequence, outcome in results:
-            file.write(f"{partition} {sequence} {outcome}\n")
-        # What never got an answer is neither acknowledged nor lost.
+        for partition, sent in enumerate(sequences):
+            for sequence in range(sent):
+                file.write(f"{partition} {sequence} {results.get((partition, sequence), 'unanswered')}\n")
     print(f"{sum(sequences)} sent, {len(results)} answered")
 
 

@@ -1,14 +1,14 @@
 """What must hold after kills: the judge of test_kill.py, kept apart so that it is tested itself."""
 
 
-def violations(mode, acknowledged, failed, records):
+def violations(mode, acknowledged, failed, unanswered, records):
     """What is wrong, a line each; empty if nothing is.
 
     mode: "idempotent" or "plain". acknowledged: {(partition, sequence): offset}, -1 where the broker only said that it
-    has the record. failed: what the producer gave up. records: all that a reader found, with values as
-    clients/kill_producer.py writes them.
+    has the record. failed: what the broker refused. unanswered: what it left without an answer. records: all that a
+    reader found, with values as clients/kill_producer.py writes them.
     """
-    wrong, found, order, offsets = [], {}, {}, {}
+    wrong, found, order, offsets = [f"never answered: {line}" for line in unanswered], {}, {}, {}
     for record in records:
         sender, partition, sequence, _ = record.value.decode().split(":")
         if (sender, int(partition)) != (mode, record.partition):
@@ -31,5 +31,5 @@ def violations(mode, acknowledged, failed, records):
             wrong.append(f"partition {partition} is out of order")
     if mode == "idempotent":
         wrong += [f"{place} came {len(places)} times" for place, places in sorted(found.items()) if len(places) > 1]
-        wrong += [f"given up: {line}" for line in failed]
+        wrong += [f"refused: {line}" for line in failed]
     return wrong[:20]
