@@ -1,6 +1,5 @@
 """`varve inspect` prints what a broker stored: of a running one through its HTTP port, of a stopped one from its folder."""
 
-import subprocess
 import unittest
 
 from harness import wire
@@ -17,13 +16,8 @@ class Inspect(unittest.TestCase):
             self.assertEqual(wire.NONE, connection.create_topic("seen", 2))
             self.assertEqual((0, 0), connection.produce("seen", 1, batch([b"a", b"b"])))
 
-    def inspect(self, *arguments):
-        done = subprocess.run([str(self.broker.program()), "inspect", *map(str, arguments)], capture_output=True,
-                              text=True, timeout=30, check=False)
-        return done.returncode, done.stdout, done.stderr
-
     def assert_shows_the_log(self, *arguments):
-        code, text, error = self.inspect("log", *arguments)
+        code, text, error = self.broker.inspect("log", *arguments)
         self.assertEqual(0, code, error)
         self.assertIn("register broker=0", text)
         self.assertIn('create topic="seen"', text)
@@ -36,19 +30,19 @@ class Inspect(unittest.TestCase):
     def test_the_log_of_a_stopped_broker_comes_from_its_folder(self):
         self.broker.stop()
         self.assert_shows_the_log("--data-dir", self.broker.data_folder)
-        code, text, _ = self.inspect("log", "--data-dir", self.broker.data_folder, "--after", 1, "--limit", 1)
+        code, text, _ = self.broker.inspect("log", "--data-dir", self.broker.data_folder, "--after", 1, "--limit", 1)
         self.assertEqual(0, code)
         self.assertTrue(text.startswith("2 "), text)
 
     def test_the_folder_of_a_running_broker_is_left_alone(self):
-        code, _, error = self.inspect("log", "--data-dir", self.broker.data_folder)
+        code, _, error = self.broker.inspect("log", "--data-dir", self.broker.data_folder)
         self.assertEqual(1, code)
         self.assertIn("--admin", error)
 
     def test_a_wal_object_is_shown_and_a_flipped_bit_in_it_is_seen(self):
         objects = [path for path in (self.broker.data_folder / "objects").glob("default/_wal/*/*") if path.is_file()]
         self.assertTrue(objects)
-        code, text, error = self.inspect("object", objects[0])
+        code, text, error = self.broker.inspect("object", objects[0])
         self.assertEqual(0, code, error)
         self.assertIn("index=1", text)
         self.assertIn("every batch is sound", text)
@@ -62,7 +56,7 @@ class Inspect(unittest.TestCase):
         content = bytearray(sound_object.read_bytes())
         content[position] ^= 1
         damaged.write_bytes(content)
-        code, text, error = self.inspect("object", damaged)
+        code, text, error = self.broker.inspect("object", damaged)
         self.assertEqual(1, code)
         self.assertIn(message, text + error)
 
@@ -70,6 +64,6 @@ class Inspect(unittest.TestCase):
         for arguments in (("object", "/nowhere"), ("object", __file__), ("snapshot", __file__),
                           ("log", "--data-dir", "/nowhere"), ("log", "--admin", "127.0.0.1:1")):
             with self.subTest(arguments=arguments):
-                code, _, error = self.inspect(*arguments)
+                code, _, error = self.broker.inspect(*arguments)
                 self.assertEqual(1, code)
                 self.assertIn("varve inspect: ", error)

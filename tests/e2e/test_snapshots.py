@@ -1,6 +1,8 @@
 """A broker begins from a snapshot of the metadata and the log behind it. What if snapshots are damaged?"""
 
+import re
 import shutil
+import struct
 import time
 import unittest
 
@@ -94,3 +96,51 @@ class Snapshots(unittest.TestCase):
         for path in manifests:
             path.with_name("copy-of-" + path.name).replace(path)
         self.assert_everything_is_there()
+
+    def inspected(self, *arguments):
+        code, text, error = self.broker.inspect("snapshot", *arguments)
+        self.assertEqual(0, code, error)
+        return text
+
+    def assert_is(self, manifest, text):
+        """The text tells what the bytes of the manifest do, read by hand from docs/formats/snapshot_manifest.md."""
+        data = manifest.read_bytes()
+        position, predecessor, state_hash, chunks = struct.unpack_from(">QQQB", data, 27)
+        self.assertLess(chunks, 128, "a count of one byte")
+        lines = text.splitlines()
+        self.assertTrue(lines[0].endswith(
+            f" at position {position}, predecessor {predecessor}, state hash {state_hash:016x}"), lines[0])
+        for line in lines[1:1 + chunks]:
+            key, size = re.fullmatch(r"  chunk (\S+) bytes=(\d+) hash=[0-9a-f]{16}", line).groups()
+            self.assertIn(key.encode(), data)
+            self.assertEqual(int(size), (self.broker.data_folder / "objects" / key).stat().st_size)
+        self.assertTrue(lines[1 + chunks].startswith(f"state at position {position}: "), lines[1 + chunks])
+        self.assertTrue(lines[1 + chunks].endswith(f" hash={state_hash:016x}"), lines[1 + chunks])
+        self.assertIn('  topic "kept" ', text)
+
+    def test_inspect_prints_the_newest_or_a_named_one_and_a_stray_file_changes_nothing(self):
+        oldest, newest = self.manifests()[0], self.newest_manifest()
+        self.assertNotEqual(oldest, newest)
+        text = self.inspected("--data-dir", self.broker.data_folder)
+        self.assert_is(newest, text)
+        for stray in (newest.with_name("copy-of-" + oldest.name), newest.with_name("f" * len(newest.name)),
+                      newest.parent.with_name("copy-of-" + newest.parent.name) / ("f" * 16 + "-" + "0" * 16)):
+            stray.parent.mkdir(exist_ok=True)
+            shutil.copy(oldest, stray)
+        self.assertEqual(text, self.inspected("--data-dir", self.broker.data_folder))
+        self.assert_is(oldest, self.inspected(oldest, "--data-dir", self.broker.data_folder))
+
+    def test_inspect_sees_damage_and_what_is_missing(self):
+        chunk = self.newest_own_chunk()
+        damage(chunk)
+        self.assert_inspect_refuses("the chunks make no state")
+        chunk.unlink()
+        self.assert_inspect_refuses(chunk.name)
+        damage(self.newest_manifest())
+        self.assert_inspect_refuses(self.newest_manifest().name)
+
+    def assert_inspect_refuses(self, named):
+        code, _, error = self.broker.inspect("snapshot", "--data-dir", self.broker.data_folder)
+        self.assertEqual(1, code)
+        self.assertTrue(error.startswith("varve inspect: "), error)
+        self.assertIn(named, error)

@@ -52,17 +52,21 @@ std::filesystem::path objects_folder(const InspectOptions& options) {
   return broker::objects_in(options.data_folder, options.key_namespace).root;
 }
 
-// The manifest with the highest position, which leads its name; of several logs' the last written.
+// The manifest with the highest position.
 std::optional<std::filesystem::path> newest_manifest(const InspectOptions& options) {
-  std::optional<std::filesystem::path> newest;
+  std::optional<metadata::FoundSnapshot> newest;
   std::error_code error;
-  std::filesystem::path folder = objects_folder(options) / options.key_namespace / "_log" / "snapshots";
+  std::string prefix = metadata::manifests_prefix(options.key_namespace);
+  std::filesystem::path folder = objects_folder(options) / object_store::path_of_key(prefix);
   for (const auto& log : std::filesystem::directory_iterator(folder, error)) {
     for (const auto& entry : std::filesystem::directory_iterator(log.path(), error)) {
-      if (!newest || entry.path().filename() > newest->filename()) newest = entry.path();
+      std::string key = prefix + log.path().filename().string() + "/" + entry.path().filename().string();
+      auto found = metadata::parse_manifest_key(options.key_namespace, std::move(key));
+      if (found && (!newest || found->position > newest->position)) newest = std::move(*found);
     }
   }
-  return newest;
+  if (!newest) return std::nullopt;
+  return objects_folder(options) / object_store::path_of_key(newest->key);
 }
 
 int inspect_snapshot(const InspectOptions& options) {

@@ -67,6 +67,34 @@ TEST(SnapshotManifest, TheKeysAreThoseThatTheFormatPageShows) {
   EXPECT_NE(page.find("```\n" + keys + "```"), std::string::npos) << keys;
 }
 
+TEST(SnapshotManifest, AKeyIsReadBackAndNoOtherKeyIsTaken) {
+  std::string key = manifest_key("default", example_log().id, LogPosition(0xfedcba9876543210), kNonce);
+  auto found = parse_manifest_key("default", key);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->key, key);
+  EXPECT_EQ(found->position, LogPosition(0xfedcba9876543210));
+  EXPECT_EQ(found->nonce, kNonce);
+
+  std::string folder = manifests_prefix("default") + to_hex(example_log().id.bytes) + "/";
+  std::string name = key.substr(folder.size());
+  ASSERT_EQ(folder + name, key);
+  std::string shouted = name;
+  shouted[0] = 'F';
+  for (const std::string& other :
+       {std::string(), folder, folder.substr(0, folder.size() - 1), name, folder + "copy-of-" + name,
+        folder + name + "0", folder + name + "/" + name, folder + name.substr(1),
+        folder + "+" + name.substr(1), folder + shouted, "other/" + key, manifests_prefix("default") + name,
+        manifests_prefix("default") + std::string(32, 'x') + "/" + name,
+        manifests_prefix("default") + "copy-of-" + key.substr(manifests_prefix("default").size()),
+        example().chunks.front().key}) {
+    EXPECT_FALSE(parse_manifest_key("default", other)) << other;
+  }
+  for (size_t size = 0; size < key.size(); ++size) {
+    EXPECT_FALSE(parse_manifest_key("default", key.substr(0, size))) << size;
+  }
+  EXPECT_FALSE(parse_manifest_key("other", key));
+}
+
 TEST(SnapshotManifest, RoundTripsAndRefusesDamage) {
   SnapshotManifest manifest = example();
   auto bytes = encode_manifest(manifest);

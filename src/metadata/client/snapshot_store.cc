@@ -22,8 +22,11 @@ std::unexpected<SnapshotError> store_failed(std::string_view what, const object_
   return fail(SnapshotErrc::kStore, fmt::format("{}: {}", what, error.message));
 }
 
-// The numbers in `name`: hexadecimal, of these widths, joined by '-'. nullopt for any other name: anybody may put
-// anything into the bucket.
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// The numbers in `name`: hexadecimal, of these widths, joined by '-'; nullopt for any other name.
 template <size_t kFields>
 std::optional<std::array<uint64_t, kFields>> numbers_in(std::string_view name,
                                                         const std::array<size_t, kFields>& widths) {
@@ -31,10 +34,9 @@ std::optional<std::array<uint64_t, kFields>> numbers_in(std::string_view name,
   size_t at = 0;
   for (size_t i = 0; i < kFields; ++i) {
     if (i > 0 && (at >= name.size() || name[at++] != '-')) return std::nullopt;
-    if (name.size() - at < widths[i]) return std::nullopt;
-    const char* field_end = name.data() + at + widths[i];
-    auto [end, error] = std::from_chars(name.data() + at, field_end, numbers[i], 16);
-    if (error != std::errc() || end != field_end) return std::nullopt;
+    std::string_view field = name.substr(at, widths[i]);
+    if (field.size() != widths[i] || !is_hex(field)) return std::nullopt;
+    std::from_chars(field.data(), field.data() + field.size(), numbers[i], 16);
     at += widths[i];
   }
   return at == name.size() ? std::optional(numbers) : std::nullopt;
@@ -45,14 +47,7 @@ struct PositionAndNonce {
   Nonce nonce;
 };
 
-// Of a manifest, by the last part of its key.
-std::optional<PositionAndNonce> manifest_name(std::string_view name) {
-  auto numbers = numbers_in<2>(name, {16, 16});
-  if (!numbers) return std::nullopt;
-  return PositionAndNonce{LogPosition((*numbers)[0]), Nonce((*numbers)[1])};
-}
-
-// Of a chunk: epoch, position, nonce, index, hash.
+// Of a chunk, by the last part of its key: epoch, position, nonce, index, hash.
 std::optional<PositionAndNonce> chunk_name(std::string_view name) {
   auto numbers = numbers_in<5>(name, {16, 16, 16, 6, 16});
   if (!numbers) return std::nullopt;
@@ -60,7 +55,7 @@ std::optional<PositionAndNonce> chunk_name(std::string_view name) {
 }
 
 std::string manifests_of(std::string_view prefix, const Uuid& log) {
-  return fmt::format("{}/_log/snapshots/{}/", prefix, to_hex(log.bytes));
+  return fmt::format("{}{}/", manifests_prefix(prefix), to_hex(log.bytes));
 }
 
 std::string chunks_of(std::string_view prefix, const Uuid& log) {
@@ -71,6 +66,19 @@ std::string chunks_of(std::string_view prefix, const Uuid& log) {
 
 std::string manifest_key(std::string_view prefix, Uuid log, LogPosition position, Nonce nonce) {
   return fmt::format("{}{:016x}-{:016x}", manifests_of(prefix, log), position.value(), nonce.value());
+}
+
+std::string manifests_prefix(std::string_view prefix) { return fmt::format("{}/_log/snapshots/", prefix); }
+
+std::optional<FoundSnapshot> parse_manifest_key(std::string_view prefix, std::string key) {
+  std::string start = manifests_prefix(prefix);
+  if (!key.starts_with(start)) return std::nullopt;
+  std::string_view rest = std::string_view(key).substr(start.size());
+  std::string_view log = rest.substr(0, rest.find('/'));
+  if (log.size() != 2 * sizeof(Uuid::bytes) || !is_hex(log) || log.size() == rest.size()) return std::nullopt;
+  auto numbers = numbers_in<2>(rest.substr(log.size() + 1), {16, 16});
+  if (!numbers) return std::nullopt;
+  return FoundSnapshot{std::move(key), LogPosition((*numbers)[0]), Nonce((*numbers)[1])};
 }
 
 std::string chunk_key(std::string_view prefix, Uuid log, const ChunkName& name) {
@@ -189,8 +197,8 @@ runtime::Task<SnapshotResult<std::vector<FoundSnapshot>>> SnapshotStore::find() 
   if (!keys) co_return pass_error(keys);
   std::vector<FoundSnapshot> found;
   for (std::string& key : *keys) {
-    auto name = manifest_name(std::string_view(key).substr(manifest_prefix().size()));
-    if (name) found.push_back({std::move(key), name->position, name->nonce});
+    auto snapshot = parse_manifest_key(prefix_, std::move(key));
+    if (snapshot) found.push_back(std::move(*snapshot));
   }
   std::sort(found.begin(), found.end(), [](const FoundSnapshot& a, const FoundSnapshot& b) {
     return a.position != b.position ? a.position > b.position : a.key < b.key;

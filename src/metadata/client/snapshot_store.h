@@ -46,6 +46,10 @@ struct FoundSnapshot {
   LogPosition position;
   Nonce nonce;  // of the broker that wrote it
 };
+// What the keys of all logs' manifests begin with.
+std::string manifests_prefix(std::string_view prefix);
+// The inverse of manifest_key(), for any log. nullopt for any other key: anybody may put anything into the bucket.
+std::optional<FoundSnapshot> parse_manifest_key(std::string_view prefix, std::string key);
 
 enum class SnapshotErrc : uint8_t { kStore, kDamaged };
 using SnapshotError = ErrorOf<SnapshotErrc>;

@@ -193,6 +193,12 @@ class VarveBroker(Broker):
         except OSError:
             return 0, ""
 
+    def inspect(self, *arguments):
+        """(exit code, standard output, standard error) of `varve inspect`."""
+        done = subprocess.run([str(self.program()), "inspect", *map(str, arguments)], capture_output=True,
+                              text=True, timeout=30, check=False)
+        return done.returncode, done.stdout, done.stderr
+
 
 class KafkaBroker(Broker):
     """Apache Kafka: one KRaft node from the jars that `setup.sh --kafka` brings."""
