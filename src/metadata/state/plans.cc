@@ -6,12 +6,6 @@
 namespace varve::metadata {
 namespace {
 
-// What of the run lies at or above `from`; a guess, by its share of the records.
-uint64_t bytes_from(const CompactRun& run, int64_t from) {
-  if (from <= run.base_offset) return run.bytes;
-  return run.bytes * static_cast<uint64_t>(run.end_offset() - from) / run.records;
-}
-
 // Calls `visit(run)` for the runs from `place` on, in offset order, until it returns false.
 template <class Visit>
 void for_each_run(const RunList& runs, RunList::Place place, Visit visit) {
@@ -24,6 +18,13 @@ void for_each_run(const RunList& runs, RunList::Place place, Visit visit) {
 }
 
 }  // namespace
+
+uint32_t StoredRun::bytes_from(Offset from) const {
+  if (from <= base_offset) return bytes;
+  if (from >= end_offset()) return 0;
+  uint64_t records_left = static_cast<uint64_t>(end_offset().value() - from.value());
+  return static_cast<uint32_t>(std::max<uint64_t>(1, bytes * records_left / records));
+}
 
 std::optional<PartitionView> State::partition(PartitionHandle handle) const {
   const Partition* partition = impl_->partitions.find(handle);
@@ -48,7 +49,7 @@ std::optional<FetchPlan> State::plan_fetch(PartitionHandle handle, Offset from, 
   for_each_run(partition->runs, first, [&](const CompactRun& run) {
     if (run.base_offset >= end) return false;
     ++count;
-    bytes += bytes_from(run, from.value());
+    bytes += run.unpack().bytes_from(from);
     return bytes < max_bytes;
   });
   plan->runs.reserve(count);

@@ -46,6 +46,22 @@ TEST_F(Plans, BeginWithTheRunThatHoldsTheOffset) {
   EXPECT_EQ(fetch(29), (Offsets{20}));
 }
 
+TEST_F(Plans, CountARunByItsShareOfTheRecordsButNotLessThanAByteWhileAnyIsLeft) {
+  commit_run(10, 100);
+  commit_run(1'000, 10);
+  std::vector<StoredRun> runs = state.plan_fetch(partition, Offset(0), UINT64_MAX, false)->runs;
+  EXPECT_EQ(runs.at(0).bytes_from(Offset(-1)), 100u);
+  EXPECT_EQ(runs[0].bytes_from(Offset(0)), 100u);
+  EXPECT_EQ(runs[0].bytes_from(Offset(7)), 30u);
+  EXPECT_EQ(runs[0].bytes_from(Offset(10)), 0u);
+  EXPECT_EQ(runs.at(1).bytes_from(Offset(510)), 5u);
+  EXPECT_EQ(runs[1].bytes_from(Offset(1'009)), 1u);
+  EXPECT_EQ(runs[1].bytes_from(Offset(1'010)), 0u);
+  EXPECT_EQ(runs[1].bytes_from(Offset(9'999)), 0u);
+  StoredRun large{.bytes = UINT32_MAX, .records = INT32_MAX};
+  EXPECT_EQ(large.bytes_from(Offset(1)), UINT32_MAX - 3) << "without overflow";
+}
+
 TEST_F(Plans, AreEmptyAtTheEndBeyondItAndBelowTheLogStart) {
   EXPECT_TRUE(fetch(0).empty());
   commit_run(10);

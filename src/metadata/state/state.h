@@ -43,6 +43,8 @@ struct StoredRun {
   bool is_marker = false;  // a transaction marker: no object, fetch writes the control batch
 
   Offset end_offset() const { return base_offset.plus(records); }
+  // Bytes of the records from the offset on, supposing that all are of one size; 0 only if there are none.
+  uint32_t bytes_from(Offset from) const;
 };
 
 struct AbortedTransaction {

@@ -25,7 +25,7 @@ void set_runs(const State& state, const PlanOptions& options, FetchPlan& plan, P
     } else {
       planned.read_ahead.push_back(std::move(planned_run));
     }
-    bytes += bytes_from(run, planned.from);
+    bytes += run.bytes_from(planned.from);
   }
   planned.bytes_estimate = std::min(bytes, planned.bytes_max);
   if (!plan.runs.empty() && plan.runs.back().end_offset() < planned.end)
@@ -62,13 +62,6 @@ PlannedPartition plan_partition(const State& state, const FetchPartition& asked,
 }
 
 }  // namespace
-
-size_t bytes_from(const StoredRun& run, Offset from) {
-  if (from <= run.base_offset) return run.bytes;
-  if (from >= run.end_offset()) return 0;
-  uint64_t records_left = static_cast<uint64_t>(run.end_offset().value() - from.value());
-  return static_cast<size_t>(std::max<uint64_t>(1, run.bytes * records_left / run.records));
-}
 
 ObjectRef object_ref(const State& state, const Uuid& log_id, const StoredRun& run) {
   ObjectRef ref;

@@ -53,7 +53,4 @@ ObjectRef object_ref(const metadata::State& state, const Uuid& log_id, const met
 PlannedFetch plan_fetch(const metadata::State& state, const FetchRequest& request,
                         const PlanOptions& options);
 
-// Bytes of the run from the offset on, supposing that its records are of one size.
-size_t bytes_from(const metadata::StoredRun& run, Offset from);
-
 }  // namespace varve::storage

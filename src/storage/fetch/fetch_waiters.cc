@@ -38,7 +38,7 @@ class FetchWaiters::Growth {
     auto plan = state_.plan_fetch(partition_, from, kCountedBytesMax, is_read_committed);
     if (plan) {
       for (const metadata::StoredRun& run : plan->runs) {
-        counted.bytes += std::exchange(counted.last_bytes, bytes_from(run, from));
+        counted.bytes += std::exchange(counted.last_bytes, run.bytes_from(from));
         counted.last_from = std::max(from, run.base_offset);
       }
     }
@@ -77,7 +77,7 @@ FetchWaiters::Place FetchWaiters::place_of(const FetchPartition& asked, const Pl
   size_t last_bytes = 0;
   for (const auto* runs : {&planned.runs, &planned.read_ahead}) {
     for (const PlannedRun& planned_run : *runs) {
-      place.bytes_before += std::exchange(last_bytes, bytes_from(planned_run.run, asked.offset));
+      place.bytes_before += std::exchange(last_bytes, planned_run.run.bytes_from(asked.offset));
       place.counted_to = std::max(asked.offset, planned_run.run.base_offset);
     }
   }

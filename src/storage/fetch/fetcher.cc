@@ -21,9 +21,7 @@ constexpr size_t kReadersAhead = 64;
 // How much of the run, from its start, a fetch from `from` that wants `wanted` bytes will need; a guess.
 uint64_t bytes_to_read(const metadata::StoredRun& run, Offset from, size_t wanted) {
   if (run.bytes <= std::max<size_t>(wanted, kWholeRunBytes)) return run.bytes;
-  uint64_t skipped_records =
-      from <= run.base_offset ? 0 : static_cast<uint64_t>(from.value() - run.base_offset.value());
-  uint64_t skipped = run.bytes * std::min<uint64_t>(skipped_records, run.records) / run.records;
+  uint64_t skipped = run.bytes - run.bytes_from(from);
   return std::min<uint64_t>(run.bytes, skipped + std::max<size_t>(wanted, kWholeRunBytes));
 }
 
