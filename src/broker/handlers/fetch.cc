@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "broker/handlers/batch_walk.h"
 #include "broker/handlers/errors.h"
@@ -119,18 +120,17 @@ storage::FetchRequest storage_request(const Services& services, const RequestCon
   return fetch;
 }
 
-bool knows_all(const MetadataImage& image, const FetchContext& session) {
-  return std::ranges::all_of(session.partitions, [&](const WantedPartition& wanted) {
-    return handle_of(image, wanted.key, session.uses_topic_ids).has_value();
-  });
-}
-
 // The rows of all partitions of the session's request, in its order.
 runtime::Task<std::vector<PartitionRow>> fetch_rows(Services& services, const RequestContext& context,
                                                     const FetchRequest& request,
                                                     const FetchContext& session) {
   SyncedImage synced{services.metadata.image(), true};
-  if (!knows_all(*synced.image, session)) synced = co_await synced_image(services, services.sync_deadline());
+  auto find_topic = [&](const WantedPartition& wanted) {
+    return find(*synced.image, wanted.key, session.uses_topic_ids);
+  };
+  auto index_of = [](const WantedPartition& wanted) { return std::array{wanted.key.partition}; };
+  if (!knows_all(session.partitions, find_topic, index_of, std::identity()))
+    synced = co_await synced_image(services, services.sync_deadline());
   std::vector<PartitionRow> rows(session.partitions.size());
   std::vector<size_t> asked;
   storage::FetchRequest fetch = storage_request(services, context, request);

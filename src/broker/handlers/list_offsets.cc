@@ -11,6 +11,7 @@ namespace {
 using protocol::ErrorCode;
 using protocol::ListOffsetsRequest;
 using protocol::ListOffsetsResponse;
+using Topic = ListOffsetsRequest::ListOffsetsTopic;
 using Asked = ListOffsetsRequest::ListOffsetsPartition;
 using ResultRow = ListOffsetsResponse::ListOffsetsPartitionResponse;
 
@@ -41,16 +42,6 @@ struct Place {
   size_t topic;
   size_t partition;
 };
-
-bool knows_all(const metadata::MetadataImage& image, const ListOffsetsRequest& request) {
-  for (const auto& topic : request.topics) {
-    const metadata::TopicView* view = image.find_topic(topic.name);
-    for (const Asked& asked : topic.partitions) {
-      if (!find_partition(view, asked.partition_index)) return false;
-    }
-  }
-  return true;
-}
 
 std::optional<ErrorCode> early_error(const SyncedImage& synced, const metadata::TopicView* topic,
                                      const Asked& asked, int16_t version) {
@@ -97,7 +88,9 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
   }
   SyncedImage synced{services.metadata.image(), true};
   // For partitions that are there the fetcher makes its own sync.
-  if (!knows_all(*synced.image, request)) synced = co_await synced_image(services, deadline);
+  auto find_topic = [&](const Topic& topic) { return synced.image->find_topic(topic.name); };
+  if (!knows_all(request.topics, find_topic, &Topic::partitions, &Asked::partition_index))
+    synced = co_await synced_image(services, deadline);
 
   auto duplicates = duplicates_of(request);
   ListOffsetsResponse response;

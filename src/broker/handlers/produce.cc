@@ -15,22 +15,13 @@ using metadata::TopicView;
 using protocol::ErrorCode;
 using protocol::ProduceRequest;
 using protocol::ProduceResponse;
+using Topic = ProduceRequest::TopicProduceData;
 using ResultRow = ProduceResponse::PartitionProduceResponse;
 
 constexpr int16_t kFirstVersionById = 13;
 
-const TopicView* find(const MetadataImage& image, const ProduceRequest::TopicProduceData& topic, bool by_id) {
+const TopicView* find(const MetadataImage& image, const Topic& topic, bool by_id) {
   return by_id ? image.find_topic(topic.topic_id) : image.find_topic(topic.name);
-}
-
-bool knows_all(const MetadataImage& image, const ProduceRequest& request, bool by_id) {
-  for (const auto& topic : request.topic_data) {
-    const TopicView* view = find(image, topic, by_id);
-    for (const auto& partition : topic.partition_data) {
-      if (!find_partition(view, partition.index)) return false;
-    }
-  }
-  return true;
 }
 
 // A row for each partition of the request, in its order.
@@ -197,7 +188,9 @@ HandlerTask<ProduceResponse> handle_produce(Services& services, const RequestCon
   } else {
     // Batches of later requests wait behind this one's place, so nothing overtakes it during the sync.
     SyncedImage synced{services.metadata.image(), true};
-    if (!knows_all(*synced.image, request, by_id))
+    auto find_topic = [&](const Topic& topic) { return find(*synced.image, topic, by_id); };
+    if (!knows_all(request.topic_data, find_topic, &Topic::partition_data,
+                   &ProduceRequest::PartitionProduceData::index))
       synced = co_await synced_image(services, services.sync_deadline());
     runtime::TaskContext& task = co_await runtime::this_context();
     Pending pending =

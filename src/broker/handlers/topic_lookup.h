@@ -1,6 +1,7 @@
 // Reading the cluster's image, with a sync before anything is called absent (invariant 5).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,6 +24,19 @@ runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadli
 
 // The partition, if the topic (nullptr: there is none) has it.
 std::optional<PartitionHandle> find_partition(const metadata::TopicView* topic, PartitionIndex index);
+
+// Whether every partition of a request is known. `find` gives the view of one of its topics, nullptr if there is none;
+// `partitions` and `index` are where a topic lists its partitions and where these have their index: members, or functions.
+template <class Topics, class Find, class Partitions, class Index>
+bool knows_all(const Topics& topics, Find find, Partitions partitions, Index index) {
+  for (const auto& topic : topics) {
+    const metadata::TopicView* view = find(topic);
+    for (const auto& partition : std::invoke(partitions, topic)) {
+      if (!find_partition(view, std::invoke(index, partition))) return false;
+    }
+  }
+  return true;
+}
 
 // A request by name that began on the image of a topic's former life ends with "unknown", though the name has been
 // made again meanwhile: that has to be retriable. `code` otherwise.
