@@ -175,14 +175,10 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
   {
     std::lock_guard lock(shard.mutex);
     Shard::Entries& entries = shard.objects[load->object()];
-    auto own = entries.find(load->offset());
-    // Not there: dropped meanwhile, so what came is not kept.
-    if (own != entries.end() && own->second.load == load) {
-      shard.erase(entries, own);
-      size_t charge = outcome ? (*outcome)->size() + kExtentOverheadBytes : 0;
-      if (outcome && (*outcome)->size() > 0 && charge <= shard.bytes_max) {
-        shard.insert(entries, load->object(), *outcome, charge);
-      }
+    shard.erase(entries, entries.find(load->offset()));
+    size_t charge = outcome ? (*outcome)->size() + kExtentOverheadBytes : 0;
+    if (outcome && (*outcome)->size() > 0 && charge <= shard.bytes_max) {
+      shard.insert(entries, load->object(), *outcome, charge);
     }
     shard.forget_if_empty(load->object());
     shard.evict();
@@ -190,15 +186,14 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
   load->finish(outcome);
 }
 
-void BlockCache::drop(ObjectId object, uint64_t offset, uint64_t size) {
+void BlockCache::drop(ObjectId object, const Extent& extent) {
   Shard& shard = shard_of(object);
   std::lock_guard lock(shard.mutex);
   auto found = shard.objects.find(object);
   if (found == shard.objects.end()) return;
-  Shard::Entries& entries = found->second;
-  auto at = entries.upper_bound(offset);
-  if (at != entries.begin() && std::prev(at)->second.end() > offset) --at;
-  while (at != entries.end() && at->first < offset + size) at = shard.erase(entries, at);
+  auto at = found->second.find(extent.offset());
+  if (at == found->second.end() || at->second.extent.get() != &extent) return;
+  shard.erase(found->second, at);
   shard.forget_if_empty(object);
 }
 

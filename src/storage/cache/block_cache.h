@@ -80,8 +80,9 @@ class BlockCache {
   Claim claim(metadata::ObjectId object, uint64_t offset, uint64_t size);
   // Ends a load of the caller. What came enters the cache; everybody who waits gets the result.
   void loaded(const std::shared_ptr<BlockLoad>& load, object_store::StoreResult<Slice> result);
-  // Forgets what is here of the range: it was found to be corrupt.
-  void drop(metadata::ObjectId object, uint64_t offset, uint64_t size);
+  // Forgets an extent that was found to be corrupt, if it is still here. What was loaded in its place stays: of many who
+  // found it, only the first makes the object be read again.
+  void drop(metadata::ObjectId object, const Extent& extent);
 
  private:
   struct Shard;

@@ -65,7 +65,7 @@ StartedRead ObjectReader::start(runtime::Executor& executor, const ObjectRef& ob
         scope_.spawn(executor, "load", load(own, metadata::wal_key(key_prefix_, object.name), read_class));
     if (!is_started) cache_.loaded(own, fail(StoreErrc::kTimeout, "the broker is stopping"));
   }
-  return {from, to, std::move(claim.parts)};
+  return {object.id, from, to, std::move(claim.parts)};
 }
 
 runtime::Task<> ObjectReader::load(std::shared_ptr<BlockLoad> load, std::string key, ReadClass read_class) {
@@ -90,18 +90,23 @@ runtime::Task<object_store::StoreResult<ObjectBytes>> ObjectReader::finish(Start
     if (!part.extent) {
       LoadResult stopped = fail(StoreErrc::kTimeout, "stopped while reading");
       LoadResult result = co_await runtime::wait_until(part.load->join(), MonotonicTime::never(), stopped);
+      // The object ends at a multiple of the block size.
+      if (!result && result.error().code == StoreErrc::kInvalidRange) break;
       if (!result) co_return pass_error(result);
       part.extent = std::move(*result);
     }
-    if (part.extent->offset() > reached || part.extent->end() <= reached) {
-      co_return fail(StoreErrc::kCorrupt, "the object ends before what was to be read of it");
-    }
-    reached = part.extent->end();
+    if (part.extent->offset() > reached) break;
+    reached = std::max(reached, part.extent->end());
     extents.push_back(std::move(part.extent));
   }
-  if (reached < read.to)
-    co_return fail(StoreErrc::kCorrupt, "the object ends before what was to be read of it");
-  co_return ObjectBytes(std::move(extents));
+  ObjectBytes bytes(std::move(extents));
+  if (reached >= read.to) co_return bytes;
+  forget(read.object, bytes);
+  co_return fail(StoreErrc::kCorrupt, "the object ends before what was to be read of it");
+}
+
+void ObjectReader::forget(const metadata::ObjectId& object, const ObjectBytes& bytes) {
+  for (const auto& extent : bytes.extents()) cache_.drop(object, *extent);
 }
 
 runtime::Task<> ObjectReader::stop() { co_await scope_.close(); }

@@ -42,6 +42,7 @@ class ObjectBytes {
   ByteView contiguous(uint64_t from, uint64_t to, std::vector<uint8_t>& copy) const;
   bool is_verified(uint64_t from, uint64_t to) const;
   void mark_verified(uint64_t from, uint64_t to) const;
+  const std::vector<std::shared_ptr<const Extent>>& extents() const { return extents_; }
 
  private:
   std::vector<std::shared_ptr<const Extent>> extents_;
@@ -49,6 +50,7 @@ class ObjectBytes {
 
 // A read that has been started.
 struct StartedRead {
+  metadata::ObjectId object{};
   uint64_t from = 0;
   uint64_t to = 0;
   std::vector<ClaimedPart> parts;
@@ -63,13 +65,11 @@ class ObjectReader {
   // Starts reading [from, to), from < to. `executor`: the caller's, where the loads run.
   StartedRead start(runtime::Executor& executor, const ObjectRef& object, uint64_t from, uint64_t to,
                     ReadClass read_class);
-  // Waits for a started read. kCorrupt if the object ends before the range does. A stop request of the caller ends
-  // it with kTimeout.
+  // Waits for a started read. kCorrupt if the object ends before the range does: the next read asks the store again. A
+  // stop request of the caller ends it with kTimeout.
   runtime::Task<object_store::StoreResult<ObjectBytes>> finish(StartedRead read);
-  // What was read of the range is not what it should be: the next read asks the store again.
-  void forget(const ObjectRef& object, uint64_t from, uint64_t to) {
-    cache_.drop(object.id, from, to - from);
-  }
+  // What was read is not what it should be: the next read asks the store again.
+  void forget(const metadata::ObjectId& object, const ObjectBytes& bytes);
 
   // Any io task, once. Loads under way end early.
   runtime::Task<> stop();

@@ -50,9 +50,9 @@ runtime::Task<RunReadEnd> RunReader::finish(const PlannedRun& run, StartedRead r
     }
     corrupt_reads_.add();
     complain(run, bytes ? visitor.problem() : bytes.error().message);
+    if (bytes) objects_.forget(run.object.id, *bytes);
     if (is_second_try) co_return RunReadEnd::kCorrupt;
     is_second_try = true;
-    objects_.forget(run.object, from, to);
     read = start(executor, run, to - from, read_class);
   }
 }
