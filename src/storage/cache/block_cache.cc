@@ -72,33 +72,32 @@ struct BlockCache::Shard {
   std::list<Key> by_use;  // the most recent in front
   size_t bytes = 0;
 
-  void insert(Entries& entries, ObjectId object, std::shared_ptr<const Extent> extent, size_t charge) {
-    uint64_t offset = extent->offset();
-    by_use.push_front({object, offset});
-    entries[offset] =
+  // Keeps the extent, in place of those used longest ago if need be. Not one that is empty or larger than the shard.
+  void keep(ObjectId object, std::shared_ptr<const Extent> extent, size_t charge) {
+    if (extent->size() == 0 || charge > bytes_max) return;
+    // First: nothing of the limit is for those who leave.
+    while (bytes > bytes_max - charge) forget(by_use.back());
+    Key key{object, extent->offset()};
+    by_use.push_front(key);
+    objects[object][key.offset] =
         Entry{.extent = std::move(extent), .load = nullptr, .charge = charge, .use = by_use.begin()};
     bytes += charge;
     all_bytes.add(static_cast<double>(charge));
   }
-  Entries::iterator erase(Entries& entries, Entries::iterator at) {
+  // The extent or load at the key, which is here.
+  void forget(Key key) {
+    auto object_at = objects.find(key.object);
+    CHECK(object_at != objects.end(), "nothing of the object is here");
+    Entries& entries = object_at->second;
+    auto at = entries.find(key.offset);
+    CHECK(at != entries.end(), "nothing is here at {}", key.offset);
     if (at->second.extent) {
       bytes -= at->second.charge;
       all_bytes.add(-static_cast<double>(at->second.charge));
       by_use.erase(at->second.use);
     }
-    return entries.erase(at);
-  }
-  void evict() {
-    while (bytes > bytes_max && !by_use.empty()) {
-      Key key = by_use.back();
-      auto object = objects.find(key.object);
-      erase(object->second, object->second.find(key.offset));
-      if (object->second.empty()) objects.erase(object);
-    }
-  }
-  void forget_if_empty(ObjectId object) {
-    auto found = objects.find(object);
-    if (found != objects.end() && found->second.empty()) objects.erase(found);
+    entries.erase(at);
+    if (entries.empty()) objects.erase(object_at);
   }
 };
 
@@ -126,11 +125,8 @@ void BlockCache::insert_written(ObjectId object, std::vector<Slice> image, size_
   auto extent = std::make_shared<const Extent>(0, std::move(image), true);
   Shard& shard = shard_of(object);
   std::lock_guard lock(shard.mutex);
-  if (charge > shard.bytes_max || extent->size() == 0) return;
-  Shard::Entries& entries = shard.objects[object];
   // Nobody reads an object before its commit, so nothing of it is here; a load would be somebody's guess.
-  if (entries.empty()) shard.insert(entries, object, std::move(extent), charge);
-  shard.evict();
+  if (!shard.objects.contains(object)) shard.keep(object, std::move(extent), charge);
 }
 
 Claim BlockCache::claim(ObjectId object, uint64_t offset, uint64_t size) {
@@ -174,14 +170,8 @@ void BlockCache::loaded(const std::shared_ptr<BlockLoad>& load, object_store::St
   Shard& shard = shard_of(load->object());
   {
     std::lock_guard lock(shard.mutex);
-    Shard::Entries& entries = shard.objects[load->object()];
-    shard.erase(entries, entries.find(load->offset()));
-    size_t charge = outcome ? (*outcome)->size() + kExtentOverheadBytes : 0;
-    if (outcome && (*outcome)->size() > 0 && charge <= shard.bytes_max) {
-      shard.insert(entries, load->object(), *outcome, charge);
-    }
-    shard.forget_if_empty(load->object());
-    shard.evict();
+    shard.forget({load->object(), load->offset()});
+    if (outcome) shard.keep(load->object(), *outcome, (*outcome)->size() + kExtentOverheadBytes);
   }
   load->finish(outcome);
 }
@@ -192,9 +182,8 @@ void BlockCache::drop(ObjectId object, const Extent& extent) {
   auto found = shard.objects.find(object);
   if (found == shard.objects.end()) return;
   auto at = found->second.find(extent.offset());
-  if (at == found->second.end() || at->second.extent.get() != &extent) return;
-  shard.erase(found->second, at);
-  shard.forget_if_empty(object);
+  if (at != found->second.end() && at->second.extent.get() == &extent)
+    shard.forget({object, extent.offset()});
 }
 
 }  // namespace varve::storage
