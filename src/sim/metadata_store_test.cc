@@ -93,6 +93,16 @@ TEST_F(MetadataStoreTest, ASnapshotKeepsItsPredecessorThroughAReload) {
   ASSERT_TRUE(store_.has_loaded);
   EXPECT_EQ(third.predecessor, second.position) << "that is whose chunks it names";
 }
+
+TEST_F(MetadataStoreTest, AfterASnapshotThatWasNotRecordedTheNextKeepsTheRecordedPredecessor) {
+  add_topic();
+  SnapshotManifest recorded = write({});
+  for (int i = 0; i < 3; ++i) {
+    driver_.propose(incarnation_, metadata::AllocateProducerIds{});  // the topic's chunk stays as it is
+    EXPECT_EQ(write({recorded.position}).predecessor, recorded.position) << i;
+  }
+}
+
 TEST_F(MetadataStoreTest, OldSnapshotsGoAndWhatNoRegisteredBrokerWroteStays) {
   write({});
   add_topic();

@@ -145,8 +145,9 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
                                                                      std::vector<LogPosition> retained) {
   // A copy: a reload may replace the newest one while this waits for the store.
   SnapshotManifest base;
-  if (newest_ && std::find(retained.begin(), retained.end(), newest_->position) != retained.end()) {
-    base = *newest_;
+  for (const auto* candidate : {&base_, &newest_}) {
+    bool is_retained = *candidate && std::ranges::find(retained, (*candidate)->position) != retained.end();
+    if (is_retained) base = **candidate;
   }
   std::unordered_map<uint64_t, const SnapshotManifest::Chunk*> reusable;
   for (const auto& chunk : base.chunks) reusable.emplace(chunk.hash, &chunk);
@@ -176,6 +177,7 @@ runtime::Task<SnapshotResult<SnapshotManifest>> SnapshotStore::write(LogPosition
   auto read_back = co_await load(FoundSnapshot{key, position, nonce}, PlantedBugs{});
   if (!read_back) co_return pass_error(read_back);
   newest_ = manifest;
+  base_ = std::move(base);
   co_return manifest;
 }
 

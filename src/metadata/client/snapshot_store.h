@@ -56,8 +56,8 @@ using SnapshotError = ErrorOf<SnapshotErrc>;
 template <class T>
 using SnapshotResult = Result<T, SnapshotError>;
 
-// One broker's access to the snapshots of one log. Any io task; holds nothing but its parameters and the newest
-// manifest it wrote or loaded, whose chunks the next one may reuse. A load may come while another call waits for the
+// One broker's access to the snapshots of one log. Any io task; holds nothing but its parameters and the manifests
+// whose chunks the next one may reuse. A load may come while another call waits for the
 // store; write() and delete_unretained() come one after another.
 class SnapshotStore {
  public:
@@ -65,8 +65,8 @@ class SnapshotStore {
 
   void set_log(LogIdentity log) { log_ = log; }
 
-  // Uploads what changed since the newest manifest (if that is among `retained`, else everything), then the
-  // manifest, then reads all of it back and compares. Only what it returns may be named in a SnapshotTaken entry.
+  // Uploads what changed since the newest manifest that this broker wrote or loaded (if that is among `retained`, or
+  // else the one that it reuses; else everything), then the manifest, then reads all of it back and compares. Only what it returns may be named in a SnapshotTaken entry.
   runtime::Task<SnapshotResult<SnapshotManifest>> write(LogPosition position, Nonce nonce, FenceEpoch epoch,
                                                         uint64_t state_hash, std::vector<Slice> chunks,
                                                         std::vector<LogPosition> retained);
@@ -89,6 +89,8 @@ class SnapshotStore {
   const std::string prefix_;
   LogIdentity log_;
   std::optional<SnapshotManifest> newest_;
+  // Whose chunks the newest reuses: it stays the predecessor of the next if the newest is not recorded.
+  std::optional<SnapshotManifest> base_;
 };
 
 }  // namespace varve::metadata
