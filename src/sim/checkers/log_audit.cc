@@ -25,7 +25,9 @@ void LogAudit::catch_up() {
   const auto& records = log_.records();
   for (; records_seen_ < records.size(); ++records_seen_) {
     const SimMetadataLog::Record& record = records[records_seen_];
-    judge(record, state_.apply(record.position, record.bytes.view()));
+    metadata::ApplyOutcome outcome = state_.apply(record.position, record.bytes.view());
+    judge(record, outcome);
+    judge_snapshot(record.position, outcome);
   }
 }
 
@@ -85,6 +87,17 @@ void LogAudit::judge_sender(const metadata::Entry& entry, LogPosition at) {
                     "the entry at {} of broker {} has sequence {} after {} and was applied", at,
                     writer.broker, entry.sequence, writer.last_sequence);
   writer.last_sequence = entry.sequence;
+}
+
+// A snapshot is of the log's own state, where all were asked for their hash (docs/decisions/005).
+void LogAudit::judge_snapshot(LogPosition at, const metadata::ApplyOutcome& outcome) {
+  if (!outcome.beats.empty()) hashes_[at] = state_.hash();
+  if (!outcome.has_snapshot) return;
+  const metadata::RetainedSnapshot& taken = state_.snapshots().back();
+  auto asked = hashes_.find(taken.position);
+  bool is_true = asked != hashes_.end() && asked->second == taken.state_hash;
+  findings_.require(is_true, "the snapshot of {}, recorded at {}, is not of the state there", taken.position,
+                    at);
 }
 
 void LogAudit::judge_commit(const metadata::CommitObject& commit, const metadata::CommandOutcome& outcome,

@@ -44,6 +44,7 @@ class LogAudit {
   void judge(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome);
   void judge_sender(const metadata::Entry& entry, LogPosition at);
   void judge_registration(const metadata::Entry& entry, LogPosition at);
+  void judge_snapshot(LogPosition at, const metadata::ApplyOutcome& outcome);
   void judge_commit(const metadata::CommitObject& commit, const metadata::CommandOutcome& outcome,
                     LogPosition at, bool is_excused);
   void judge_run(const metadata::CommitObject& commit, const metadata::Run& run,
@@ -58,6 +59,7 @@ class LogAudit {
   std::set<Nonce> excused_;
   std::map<Incarnation, Writer> writers_;
   FenceEpoch fence_;
+  std::map<LogPosition, uint64_t> hashes_;  // at beats
   std::set<metadata::ObjectId> referenced_;
   std::set<std::pair<metadata::ObjectId, uint32_t>> decided_runs_;
   std::map<PartitionHandle, Offset> ends_;

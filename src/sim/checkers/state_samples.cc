@@ -26,26 +26,27 @@ State StateSamples::check_replay(const SimMetadataLog& log, PlantedBugs bugs) {
   return state;
 }
 
-void StateSamples::check_snapshot(const SimMetadataLog& log, const SimObjectStore& store,
-                                  const State& at_tail, PlantedBugs bugs) {
-  if (at_tail.snapshots().empty()) return;
-  LogPosition position = at_tail.snapshots().back().position;
-  auto chunks = find_snapshot(store, position);
-  if (!chunks) {
-    findings_.add(fmt::format("the retained snapshot at {} is not whole in the store", position));
-    return;
+void StateSamples::check_snapshots(const SimMetadataLog& log, const SimObjectStore& store,
+                                   const State& at_tail, PlantedBugs bugs) {
+  for (const metadata::RetainedSnapshot& snapshot : at_tail.snapshots()) {
+    LogPosition position = snapshot.position;
+    auto chunks = find_snapshot(store, position);
+    if (!chunks) {
+      findings_.add(fmt::format("the retained snapshot at {} is not whole in the store", position));
+      return;
+    }
+    auto state = State::from_chunks(*chunks, bugs);
+    if (!state) {
+      findings_.add(fmt::format("the snapshot at {} cannot be loaded: {}", position, state.error().message));
+      return;
+    }
+    for (const SimMetadataLog::Record& record : log.records()) {
+      if (record.position > position) state->apply(record.position, record.bytes.view());
+    }
+    findings_.require(state->hash() == at_tail.hash(),
+                      "the snapshot at {} and the log behind it give another state than the whole log",
+                      position);
   }
-  auto state = State::from_chunks(*chunks, bugs);
-  if (!state) {
-    findings_.add(fmt::format("the snapshot at {} cannot be loaded: {}", position, state.error().message));
-    return;
-  }
-  for (const SimMetadataLog::Record& record : log.records()) {
-    if (record.position > position) state->apply(record.position, record.bytes.view());
-  }
-  findings_.require(state->hash() == at_tail.hash(),
-                    "the snapshot at {} and the log behind it give another state than the whole log",
-                    position);
 }
 
 }  // namespace varve::sim

@@ -21,9 +21,9 @@ class StateSamples {
 
   // At the end: replaying the whole log gives every state that was sampled. Returns the state at the tail.
   metadata::State check_replay(const SimMetadataLog& log, PlantedBugs bugs);
-  // The newest snapshot that `at_tail` retains, if any, followed by the log behind it, gives `at_tail`.
-  void check_snapshot(const SimMetadataLog& log, const SimObjectStore& store, const metadata::State& at_tail,
-                      PlantedBugs bugs);
+  // Each snapshot that `at_tail` retains, followed by the log behind it, gives `at_tail`.
+  void check_snapshots(const SimMetadataLog& log, const SimObjectStore& store, const metadata::State& at_tail,
+                       PlantedBugs bugs);
 
  private:
   struct Sample {

@@ -195,7 +195,7 @@ class BrokersRun {
     workload_.check_order();
     audit_.catch_up();
     metadata::State state = samples_.check_replay(log_, bugs_);
-    samples_.check_snapshot(log_, store_, state, bugs_);
+    samples_.check_snapshots(log_, store_, state, bugs_);
     for (const auto& [name, count] : audit_.state().refusal_counts()) {
       if (count > 0) world_.happened("apply." + name);
     }
