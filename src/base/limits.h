@@ -1,5 +1,7 @@
-// Every limit of the system in one place (invariant 11 of docs/architecture.md). Reaching one slows or refuses
-// a client with an error; it never ends the process. Names end with the unit and the qualifier.
+// The limits that bound what clients can use up, and those that a setting, a test or a plan of the simulator varies
+// (invariant 11 of docs/architecture.md). Reaching one slows or refuses a client with an error; it never ends the
+// process. A limit inside one mechanism, which nobody varies, stands beside its code. Names end with the unit and the
+// qualifier.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +19,9 @@ inline constexpr size_t kGiB = 1024 * kMiB;
 // Fixed by the Kafka protocol or by stored formats: never a setting.
 inline constexpr size_t kTopicNameCharsMax = 249;
 inline constexpr size_t kRecordBatchHeaderBytes = 61;
-inline constexpr size_t kLogEntryBytesMax = 512 * kKiB;
 
-// A plain value: each broker holds its own copy, fixed at start. What metadata/state uses in apply is not
-// here but in the state, put there by `limits` entries (invariant 2); these are the defaults it is
-// filled from.
+// A plain value: each broker holds its own copy, fixed at start. What apply is bound by is not here, since brokers
+// may differ in these: it stands in the state (SetLimits in metadata/state/entry.h, invariant 2).
 struct Limits {
   // Connections and requests.
   size_t frame_bytes_max = 100 * kMiB;  // Kafka: socket.request.max.bytes
@@ -58,15 +58,13 @@ struct Limits {
   size_t object_reads_in_flight_max = 64;
 
   // Metadata log.
-  size_t log_entry_bytes_max = kLogEntryBytesMax;
+  size_t commit_bytes_max = 128 * kKiB;  // of one proposal of ingest; an entry holds several
   size_t proposals_waiting_max = 10'000;
   Duration sync_deadline_max = 8s;
 
-  // Cluster state (defaults of `limits` entries).
+  // Topics: looked at before a proposal.
   size_t topics_max = 100'000;
   size_t partitions_per_topic_max = 10'000;
-  size_t partitions_max = 1'000'000;
-  size_t producer_batches_kept = 5;  // per (producer id, partition), as in Kafka
 
   // Observation.
   size_t metric_series_per_name_max = 5'000;
@@ -107,11 +105,10 @@ struct Limits {
     limits.fetches_waiting_max = 4;
     limits.cache_bytes_max = 32 * kKiB;
     limits.object_reads_in_flight_max = 2;
-    limits.log_entry_bytes_max = 1 * kKiB;
+    limits.commit_bytes_max = 256;
     limits.proposals_waiting_max = 16;
     limits.topics_max = 16;
     limits.partitions_per_topic_max = 8;
-    limits.partitions_max = 64;
     limits.metric_series_per_name_max = 8;
     return limits;
   }

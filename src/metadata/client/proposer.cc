@@ -6,9 +6,6 @@
 namespace varve::metadata {
 namespace {
 
-// Room for the header and checksum beside the commands.
-constexpr size_t kEntryOverheadBytes = 128;
-
 // Commands that free room in the log or the store go on when it is full, and beats with them: a snapshot begins with one.
 bool frees_room(const Command& command) {
   return std::holds_alternative<FenceBroker>(command) || std::holds_alternative<SetLogStart>(command) ||
@@ -33,7 +30,7 @@ void Proposer::propose(std::vector<Command> commands, runtime::Completion<Propos
   }
   size_t bytes = 0;
   for (const Command& command : commands) bytes += encoded_size_bound(command);
-  if (bytes + kEntryOverheadBytes > kMaxEntryBytes) {
+  if (bytes + kEntryFrameBytesMax > kMaxEntryBytes) {
     completion.set(
         fail(ProposeErrc::kRejected, fmt::format("{} bytes of commands do not fit into one entry", bytes)));
     return;
@@ -72,7 +69,7 @@ std::optional<Proposer::Outgoing> Proposer::outgoing(FeatureLevel level, WallTim
   entry.sequence = last_sequence_.plus(1);
   entry.level = level;
   entry.time = now;
-  size_t bytes = kEntryOverheadBytes;
+  size_t bytes = kEntryFrameBytesMax;
   next.room = EntryRoom::kReserve;
   while (!queue_.empty() && bytes + queue_.front().bytes <= kMaxEntryBytes) {
     bool is_freeing = std::ranges::all_of(queue_.front().commands, frees_room);

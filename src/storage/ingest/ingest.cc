@@ -9,6 +9,9 @@
 namespace varve::storage {
 namespace {
 
+static_assert(Limits().commit_bytes_max <= metadata::kMaxEntryBytes / 2,
+              "a proposal leaves no room for others");
+
 IngestBufferConfig buffer_config(const IngestConfig& config, const Limits& limits) {
   IngestBufferConfig result;
   result.seal = {.interval = config.commit_interval,
@@ -21,7 +24,7 @@ IngestBufferConfig buffer_config(const IngestConfig& config, const Limits& limit
   result.memory_bytes_max = limits.ingest_memory_bytes_max;
   result.chain_batches_max = limits.chain_batches_waiting_max;
   result.gap_hold = limits.sequence_gap_hold_max;
-  result.commit_bytes_max = limits.log_entry_bytes_max / 4;
+  result.commit_bytes_max = limits.commit_bytes_max;
   return result;
 }
 

@@ -8,9 +8,6 @@ namespace {
 
 // What a waiting batch costs besides its bytes: its bookkeeping here and its part of entries.
 constexpr size_t kBatchOverheadBytes = 256;
-// The most a run and a producer batch add to a commit (metadata/state/entry.h, all varints at their longest).
-constexpr size_t kRunCommitBytes = 64;
-constexpr size_t kProducerCommitBytes = 32;
 // An upload that takes so many times the usual counts as stalled.
 constexpr int kStalledFactor = 3;
 

@@ -20,14 +20,19 @@
 
 namespace varve::storage {
 
+// The most that a run, and a producer's batch in it, add to a commit (metadata/state/entry.h, all varints at their
+// longest).
+inline constexpr size_t kRunCommitBytes = 64;
+inline constexpr size_t kProducerCommitBytes = 32;
+
 struct IngestBufferConfig {
   SealPolicyConfig seal{};
   bool early_acks = false;
   size_t memory_bytes_max = 256 * kMiB;
   size_t chain_batches_max = 1'000;
   Duration gap_hold = 1s;
-  size_t commit_bytes_max = kLogEntryBytesMax / 4;  // of the commands of one proposal, about
-  Duration retry_after = 1s;                        // of early-acknowledged batches
+  size_t commit_bytes_max = 128 * kKiB;  // of the commands of one proposal, about
+  Duration retry_after = 1s;             // of early-acknowledged batches
 };
 
 // What the buffer asks of cluster state.

@@ -10,7 +10,9 @@ namespace {
 using metadata::BatchOutcome;
 using metadata::BatchVerdict;
 
-size_t commit_bytes(const metadata::Run& run) { return 64 + 32 * run.producers.size(); }
+size_t commit_bytes(const metadata::Run& run) {
+  return kRunCommitBytes + kProducerCommitBytes * run.producers.size();
+}
 
 AppendResult result_of(const BatchOutcome& outcome) {
   AppendResult result{
