@@ -351,19 +351,6 @@ Result<void, CompressionError> compress_zstd(ByteView input, ByteWriter& out) {
 
 }  // namespace
 
-std::string_view codec_name(Codec codec) {
-  static constexpr std::array<std::string_view, kAllCodecs.size()> kNames = {"none", "gzip", "snappy", "lz4",
-                                                                             "zstd"};
-  return kNames.at(static_cast<size_t>(codec));
-}
-
-std::optional<Codec> parse_codec(std::string_view name) {
-  for (Codec codec : kAllCodecs) {
-    if (codec_name(codec) == name) return codec;
-  }
-  return std::nullopt;
-}
-
 std::optional<Codec> codec_of_id(int id) {
   if (id < 0 || static_cast<size_t>(id) >= kAllCodecs.size()) return std::nullopt;
   return kAllCodecs[static_cast<size_t>(id)];
@@ -398,23 +385,6 @@ Result<size_t, CompressionError> Decompressor::read(MutableByteView into) {
     error_ = got.error();
   }
   return got;
-}
-
-Result<std::vector<uint8_t>, CompressionError> decompress(Decompressor& decompressor, Codec codec,
-                                                          ByteView input, size_t output_bytes_max) {
-  decompressor.start(codec, input, output_bytes_max);
-  std::vector<uint8_t> out;
-  size_t used = 0;
-  while (true) {
-    if (used == out.size())
-      out.resize(std::max<size_t>(out.size() * 2, std::max<size_t>(input.size() * 2, 1024)));
-    auto got = decompressor.read(MutableByteView(out).subspan(used));
-    if (!got) return pass_error(got);
-    if (*got == 0) break;
-    used += *got;
-  }
-  out.resize(used);
-  return out;
 }
 
 Result<void, CompressionError> compress(Codec codec, ByteView input, ByteWriter& out) {

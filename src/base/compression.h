@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -25,9 +24,6 @@ enum class Codec : uint8_t { kNone = 0, kGzip = 1, kSnappy = 2, kLz4 = 3, kZstd 
 inline constexpr std::array<Codec, 5> kAllCodecs = {Codec::kNone, Codec::kGzip, Codec::kSnappy, Codec::kLz4,
                                                     Codec::kZstd};
 
-// Kafka's names, as in compression.type: none, gzip, snappy, lz4, zstd.
-std::string_view codec_name(Codec codec);
-std::optional<Codec> parse_codec(std::string_view name);
 std::optional<Codec> codec_of_id(int id);
 
 enum class CompressionErrc : uint8_t {
@@ -63,10 +59,6 @@ class Decompressor {
   size_t left_bytes_ = 0;
   std::optional<CompressionError> error_;
 };
-
-// All of it at once. Allocates as output appears, so a small input cannot claim the limit without filling it.
-Result<std::vector<uint8_t>, CompressionError> decompress(Decompressor& decompressor, Codec codec,
-                                                          ByteView input, size_t output_bytes_max);
 
 // Appends the compressed form to `out`, at the libraries' default levels, framed as the Java client frames
 // it.

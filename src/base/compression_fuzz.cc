@@ -1,5 +1,5 @@
 // Any bytes as any codec: an error or at most the limit, and a round trip when taken as plain input.
-#include "base/compression.h"
+#include "base/compression_testing.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace varve;

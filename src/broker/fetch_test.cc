@@ -415,7 +415,7 @@ TEST_F(FetchTest, C057TheRecordOfATimeIsFoundInsideABatch) {
   start_brokers(1);
   run([&]() -> Task<> {
     RawClient client = co_await connect();
-    for (Codec codec : {Codec::kNone, Codec::kGzip, Codec::kSnappy}) {
+    for (Codec codec : kAllCodecs) {
       std::string topic = "t" + std::to_string(static_cast<int>(codec));
       co_await create(client, topic);
       BatchSpec spec;

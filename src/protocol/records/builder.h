@@ -1,4 +1,4 @@
-// Makes record batches: for the client, compaction, tests and the simulator.
+// Makes record batches, for tests and the simulator.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/compression_testing.h"
 #include "base/random.h"
 #include "protocol/records/builder.h"
 

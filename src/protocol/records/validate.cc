@@ -160,12 +160,4 @@ Result<ProducedBatch, RecordError> validate_produced(ByteView records, const Pro
   return produced;
 }
 
-Result<BatchView, RecordError> check_stored(ByteView bytes) {
-  auto batch = BatchView::first_of(bytes);
-  if (batch.has_value() && !batch->checksum_matches()) {
-    return refuse(RecordErrc::kCorruptChecksum, "CRC-32C does not match");
-  }
-  return batch;
-}
-
 }  // namespace varve::protocol::records

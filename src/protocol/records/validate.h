@@ -42,8 +42,4 @@ struct ProducedBatch {
 Result<ProducedBatch, RecordError> validate_produced(ByteView records, const ProduceRules& rules,
                                                      const Limits& limits, DecodeScratch& scratch);
 
-// The cheap part, for a batch that comes back from the object store: whole, magic 2, and the CRC. Errors:
-// kNoBatch, kCorruptFrame, kOldFormat, kCorruptChecksum.
-Result<BatchView, RecordError> check_stored(ByteView bytes);
-
 }  // namespace varve::protocol::records

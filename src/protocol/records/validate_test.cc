@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "base/compression_testing.h"
 #include "base/random.h"
 #include "protocol/records/builder.h"
 
@@ -430,14 +431,6 @@ TEST_P(ValidateEachCodec, WhatPassesCanBeReadBack) {
   if (GetParam() == Codec::kNone) {
     EXPECT_GT(passed, 1000);
   }
-}
-
-TEST_F(Validate, StoredBatchesAreCheckedByTheirChecksum) {
-  Bytes bytes = good_batch();
-  EXPECT_TRUE(check_stored(bytes).has_value());
-  bytes.back() ^= 1;
-  EXPECT_EQ(check_stored(bytes).error().code, RecordErrc::kCorruptChecksum);
-  EXPECT_EQ(check_stored(ByteView(bytes).first(80)).error().code, RecordErrc::kNoBatch);
 }
 
 }  // namespace
