@@ -190,6 +190,31 @@ TEST_F(TopicsTest, C089NumbersAndNamesAreCheckedAsKafkaDoes) {
   });
 }
 
+TEST_F(TopicsTest, ATopicMadeWithASettingThatDoesNothingYetIsWarnedAboutOnce) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    auto lines = [this] {
+      std::vector<std::string> found;
+      for (const std::string& line : warnings_.texts) {
+        if (line.contains("without effect so far")) found.push_back(line);
+      }
+      return found;
+    };
+    EXPECT_EQ(co_await create(client, create_request("plain", 1, {{"max.message.bytes", "1000"}})),
+              ErrorCode::kNone);
+    EXPECT_EQ(co_await create(client, create_request("bad", 1, {{"retention.ms", "x"}})),
+              ErrorCode::kInvalidConfig);
+    EXPECT_THAT(lines(), ::testing::IsEmpty());
+    CreateTopicsRequest request = create_request(
+        "short", 1, {{"retention.ms", "1000"}, {"cleanup.policy", "compact"}, {"flush.ms", "7"}});
+    EXPECT_EQ(co_await create(client, request), ErrorCode::kNone);
+    EXPECT_THAT(lines(),
+                ::testing::ElementsAre(::testing::AllOf(
+                    HasSubstr("topic=short"), HasSubstr("cleanup.policy=compact retention.ms=1000"))));
+  });
+}
+
 TEST_F(TopicsTest, C089AReplicationFactorUpToTheNumberOfBrokersIsTaken) {
   start_brokers(2);
   run([&]() -> Task<> {

@@ -92,14 +92,22 @@ class RawClient {
   int32_t last_id_ = 0;
 };
 
+// Keeps the text of each line.
+class KeptLines final : public LogSink {
+ public:
+  void write(const LogRecord& record) override { texts.push_back(format_log_text(record)); }
+  std::vector<std::string> texts;
+};
+
 // One broker on its machine, made anew at each boot.
 class BrokerNode {
  public:
   BrokerNode(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
-             broker::Settings settings, std::string host)
+             broker::Settings settings, std::string host, Logger logger = {})
       : log_(log),
         store_(store),
         settings_(std::move(settings)),
+        logger_(std::move(logger)),
         node_(world, {.host = std::move(host)}, &network) {
     make();
   }
@@ -125,10 +133,10 @@ class BrokerNode {
  private:
   struct Program {
     Program(Process& process, SimMetadataLog& shared_log, SimObjectStore& shared_store,
-            const std::string& host, const broker::Settings& settings)
+            const std::string& host, const broker::Settings& settings, const Logger& logger)
         : log(shared_log.client(process)),
           store(shared_store.client(host)),
-          broker({process, *store, *log, 5ms}, settings, Logger(), metrics) {}
+          broker({process, *store, *log, 5ms}, settings, logger, metrics) {}
     MetricRegistry metrics;
     std::unique_ptr<metadata::MetadataLog> log;
     std::unique_ptr<object_store::ObjectStore> store;
@@ -139,7 +147,7 @@ class BrokerNode {
   };
 
   void make() {
-    program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), settings_);
+    program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), settings_, logger_);
     program_->scope.spawn(node_.process().io(0), "start", start(*program_));
   }
   static runtime::Task<> start(Program& program) {
@@ -151,6 +159,7 @@ class BrokerNode {
   SimMetadataLog& log_;
   SimObjectStore& store_;
   const broker::Settings settings_;
+  const Logger logger_;
   Node node_;
   std::unique_ptr<Program> program_;
 };
@@ -184,7 +193,7 @@ class BrokerFixture : public ::testing::Test {
   BrokerNode& add_broker(broker::Settings settings) {
     std::string host = "broker" + std::to_string(settings.broker_id.value());
     brokers_.push_back(
-        std::make_unique<BrokerNode>(world_, network_, log_, store_, std::move(settings), host));
+        std::make_unique<BrokerNode>(world_, network_, log_, store_, std::move(settings), host, logger_));
     return *brokers_.back();
   }
   void wait_until_serving() {
@@ -220,6 +229,8 @@ class BrokerFixture : public ::testing::Test {
   SimObjectStore store_;
   SimMetadataLog log_;
   Node client_node_;
+  KeptLines warnings_;  // of all brokers
+  Logger logger_{warnings_, [] { return WallTime(0); }, LogLevel::kWarn, "broker"};
   std::vector<std::unique_ptr<BrokerNode>> brokers_;
 };
 

@@ -7,7 +7,7 @@
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_creation.h"
 #include "broker/handlers/topic_lookup.h"
-#include "broker/handlers/topic_rules.h"
+#include "broker/settings/topic_configs.h"
 
 namespace varve::broker {
 namespace {

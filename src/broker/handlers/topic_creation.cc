@@ -5,6 +5,7 @@
 #include "broker/handlers/errors.h"
 #include "broker/handlers/proposing.h"
 #include "broker/handlers/topic_rules.h"
+#include "broker/settings/topic_configs.h"
 
 namespace varve::broker {
 namespace {
@@ -93,7 +94,9 @@ runtime::Task<std::vector<Result<Uuid, TopicProblem>>> create_topics(Services& s
   Random random(services.runtime.random_seed());
   std::vector<metadata::Command> commands;
   std::vector<Uuid> ids;
+  std::vector<std::vector<std::string>> without_effect;
   for (NewTopic& topic : topics) {
+    without_effect.push_back(topic_configs_without_effect(topic.configs));
     metadata::CreateTopic command;
     command.id = random.uuid();
     command.name = topic.name;
@@ -108,6 +111,10 @@ runtime::Task<std::vector<Result<Uuid, TopicProblem>>> create_topics(Services& s
     results.push_back(created(topics[i], ids[i], outcomes[i]));
     if (!results.back()) continue;
     services.logger.info("topic created", {{"topic", topics[i].name}, {"partitions", topics[i].partitions}});
+    if (without_effect[i].empty()) continue;
+    services.logger.warn(
+        "topic has settings without effect so far (docs/configuration.md)",
+        {{"topic", topics[i].name}, {"settings", fmt::format("{}", fmt::join(without_effect[i], " "))}});
   }
   co_return results;
 }

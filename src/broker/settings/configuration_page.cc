@@ -2,6 +2,7 @@
 
 #include "broker/settings/setting_table.h"
 #include "broker/settings/settings.h"
+#include "broker/settings/topic_configs.h"
 
 namespace varve::broker {
 namespace {
@@ -29,8 +30,8 @@ std::string_view heading(SettingGroup group) {
 constexpr std::string_view kIntroduction =
     "# Configuration\n"
     "\n"
-    "Printed by `varve broker --print-configuration-docs` from the table in the code "
-    "(`src/broker/settings/setting_table.cc`); a test compares the two.\n"
+    "Printed by `varve broker --print-configuration-docs` from the tables in the code "
+    "(`setting_table.cc` and `topic_configs.cc` in `src/broker/settings/`); a test compares the two.\n"
     "\n"
     "A setting is given in the environment, or in a file of `name=value` lines passed with `--config FILE` "
     "(either "
@@ -38,7 +39,42 @@ constexpr std::string_view kIntroduction =
     "empty "
     "value counts as not set. A wrong value stops the start, with the setting, the value and what is "
     "allowed. "
-    "Environment names that start with `KAFSCALE_` and mean nothing to a broker are warned about.\n";
+    "Environment names that mean nothing to a broker are warned about if they start with `KAFSCALE_`, "
+    "`DISKLESS_` or "
+    "`VARVE_`; of those with `KAFKA_`, which other programs have too, only what is nearly a setting.\n";
+
+constexpr std::string_view kTopicIntroduction =
+    "\n## Topic settings\n"
+    "\n"
+    "What Kafka lets be configured on a topic can be given when it is made (CreateTopics). All of it is "
+    "checked, kept, and told to clients that ask. What else follows:\n"
+    "\n"
+    "- *in force*: batches of the topic are held to it.\n"
+    "- *by design*: what it asks for holds whatever its value is (an acknowledged record is in the object "
+    "store, "
+    "however many replicas `min.insync.replicas` wants), or it is about files, replicas or leaders, which "
+    "varve does "
+    "not have. `diskless.enable` and `remote.*` take their default only.\n"
+    "- *not yet*: nothing. No record is deleted by age or size or compacted, and no batch is compressed "
+    "anew; of "
+    "`cleanup.policy`, only that `compact` demands a key of each record is in force. The broker warns when a "
+    "topic is "
+    "made with another value than the default.\n"
+    "\n"
+    "| setting | default | effect |\n"
+    "|---|---|---|\n";
+
+std::string_view name_of(ConfigEffect effect) {
+  switch (effect) {
+    case ConfigEffect::kInForce:
+      return "in force";
+    case ConfigEffect::kByDesign:
+      return "by design";
+    case ConfigEffect::kNotYet:
+      return "not yet";
+  }
+  return "";
+}
 
 void print_row(const SettingRow& row, std::string& page) {
   page += fmt::format("\n### `{}`\n\n", row.env);
@@ -71,6 +107,11 @@ std::string configuration_page() {
     }
     group = row.group;
     print_row(row, page);
+  }
+  page += kTopicIntroduction;
+  for (const TopicConfigRow& row : topic_config_table()) {
+    std::string value = row.default_text.empty() ? "empty" : fmt::format("`{}`", row.default_text);
+    page += fmt::format("| `{}` | {} | {} |\n", row.name, value, name_of(row.effect));
   }
   return page;
 }

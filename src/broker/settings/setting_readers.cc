@@ -17,6 +17,13 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
 // The spellings that KafScale takes.
 std::optional<bool> parse_bool(std::string_view text) {
   std::string word = lower(text);

@@ -14,6 +14,9 @@ namespace varve::broker::setting_readers {
 
 using Reader = decltype(SettingRow::read);
 
+// Without the blanks and line ends around it.
+std::string_view trim(std::string_view text);
+
 std::optional<bool> parse_bool(std::string_view text);
 
 inline std::optional<int64_t> parse_integer(std::string_view text) {

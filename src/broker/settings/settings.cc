@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "broker/settings/setting_readers.h"
 #include "broker/settings/setting_table.h"
@@ -10,18 +12,39 @@
 namespace varve::broker {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
+using setting_readers::trim;
+
+// A name that differs in more letters was not meant.
+constexpr size_t kMisspeltLettersMax = 2;
 
 const SettingRow* find_row(std::string_view name) {
   for (const SettingRow& row : setting_table()) {
     if (row.env == name || (!row.key.empty() && row.key == name)) return &row;
   }
   return nullptr;
+}
+
+// How many letters must be put in, left out or changed to make one of the other.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// The setting that the name nearly is; "" if there is none.
+std::string_view nearly_named(std::string_view name) {
+  for (const SettingRow& row : setting_table()) {
+    if (edit_distance(name, row.env) <= kMisspeltLettersMax) return row.env;
+  }
+  return {};
 }
 
 struct Given {
@@ -114,10 +137,16 @@ std::optional<SettingsError> contradiction(const Settings& settings) {
 
 void add_warnings(const Environment& environment, const GivenValues& given, LoadedSettings& loaded) {
   for (const auto& [name, value] : environment) {
-    if (!name.starts_with("KAFSCALE_") && !name.starts_with("DISKLESS_") && !name.starts_with("VARVE_"))
-      continue;
+    // Names with KAFKA_ are those of a Kafka installation too (KAFKA_OPTS, KAFKA_HEAP_OPTS), so only what is nearly one
+    // of ours is warned about.
+    bool is_ours =
+        name.starts_with("KAFSCALE_") || name.starts_with("DISKLESS_") || name.starts_with("VARVE_");
+    if (!is_ours && !name.starts_with("KAFKA_")) continue;
     if (find_row(name) != nullptr || belongs_to_another_program(name)) continue;
-    loaded.warnings.push_back(fmt::format("{} is not a setting of the broker and has no effect", name));
+    std::string_view meant = nearly_named(name);
+    if (meant.empty() && !is_ours) continue;
+    loaded.warnings.push_back(fmt::format("{} is not a setting of the broker and has no effect{}", name,
+                                          meant.empty() ? "" : fmt::format("; {} is one", meant)));
   }
   auto env = given.find("KAFSCALE_ENV");
   if (env == given.end() || env->second.value != "prod") return;

@@ -76,9 +76,9 @@ Environment process_environment();
 
 Settings default_settings();
 
-// `environment` may hold anything; only known names are read, and unknown KAFSCALE_* ones warned about. An empty
-// value counts as not set, as in KafScale. `file_text`: lines of name=value, names spelled either way, '#' starts a
-// comment line; an unknown name or a name given twice is an error. The environment wins over the file.
+// `environment` may hold anything; only known names are read. Unknown KAFSCALE_*, DISKLESS_* and VARVE_* ones are warned
+// about, KAFKA_* ones if nearly a setting's. An empty value counts as not set. `file_text`: lines of name=value, either
+// name, '#' starts a comment line; an unknown name or one given twice is an error. The environment wins over the file.
 Result<LoadedSettings, SettingsError> load_settings(const Environment& environment,
                                                     const std::optional<std::string>& file_text);
 

@@ -104,7 +104,27 @@ TEST(Settings, UnknownNamesAreWarnedAboutUnlessAnotherProgramOwnsThem) {
                                 {"KAFSCALE_UI_USERNAME", "admin"},
                                 {"HOME", "/root"}});
   EXPECT_THAT(loaded.warnings,
-              ElementsAre("KAFSCALE_SEGMNT_BYTES is not a setting of the broker and has no effect"));
+              ElementsAre("KAFSCALE_SEGMNT_BYTES is not a setting of the broker and has no effect; "
+                          "KAFSCALE_SEGMENT_BYTES is one"));
+  EXPECT_THAT(load({{"VARVE_WHATEVER", "1"}, {"DISKLESS_X", "1"}}).warnings,
+              ElementsAre("DISKLESS_X is not a setting of the broker and has no effect",
+                          "VARVE_WHATEVER is not a setting of the broker and has no effect"));
+}
+
+TEST(Settings, OfKafkasNamesOnlyMisspeltOnesAreWarnedAbout) {
+  for (const char* wrong : {"KAFKA_MESSAGE_MAX_BYTE", "KAFKA_MESAGE_MAX_BYTES", "KAFKA_MESSAGES_MAXBYTES",
+                            "KAFKA_MESSAEG_MAX_BYTES"}) {
+    EXPECT_THAT(load({{wrong, "1000"}}).warnings, ElementsAre(HasSubstr("KAFKA_MESSAGE_MAX_BYTES is one")))
+        << wrong;
+  }
+  // Of a Kafka installation, and of its containers.
+  for (const char* other :
+       {"KAFKA_HOME", "KAFKA_OPTS", "KAFKA_HEAP_OPTS", "KAFKA_LOG4J_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_JMX_OPTS", "KAFKA_JMX_PORT", "KAFKA_GC_LOG_OPTS", "KAFKA_DEBUG", "KAFKA_NODE_ID",
+        "KAFKA_BROKER_ID", "KAFKA_LISTENERS", "KAFKA_ADVERTISED_LISTENERS", "KAFKA_LOG_DIRS",
+        "KAFKA_PROCESS_ROLES", "KAFKA_NUM_PARTITIONS", "KAFKA_NUM_IO_THREADS"}) {
+    EXPECT_THAT(load({{other, "1"}}).warnings, IsEmpty()) << other;
+  }
 }
 
 TEST(Settings, ProdWarnsAboutValuesForTryingOut) {
