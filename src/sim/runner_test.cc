@@ -1,8 +1,11 @@
 #include "sim/runner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <iterator>
+#include <sstream>
 
 #include "base/check.h"
 #include "sim/coverage.h"
@@ -136,6 +139,15 @@ TEST(PlantedBugNames, EachNamePlantsItsOwnBug) {
     for (const PlantedBugName& other : planted_bug_names()) planted += bugs.*other.member;
     EXPECT_EQ(planted, 1) << bug.name;
   }
+}
+
+TEST(PlantedBugNames, EachBugIsLookedForInATest) {
+  std::vector<std::string> names;
+  for (const PlantedBugName& bug : planted_bug_names()) names.emplace_back(bug.name);
+  std::istringstream words(VARVE_PLANTED_BUGS_TESTED);
+  std::vector<std::string> tested((std::istream_iterator<std::string>(words)),
+                                  std::istream_iterator<std::string>());
+  EXPECT_THAT(tested, ::testing::UnorderedElementsAreArray(names)) << "the list is in src/sim/CMakeLists.txt";
 }
 
 TEST(Toy, SeedsPassAndReplayToTheSameHash) {

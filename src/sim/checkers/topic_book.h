@@ -23,8 +23,7 @@ struct TopicLife {
   bool stamps_append_time = false;
   MonotonicTime known_since;
   MonotonicTime deletion_asked = MonotonicTime::never();
-  bool is_deleted = false;   // acknowledged
-  bool starts_move = false;  // somebody raises log starts of its partitions
+  bool is_deleted = false;  // acknowledged
 
   bool is_certain() const { return deletion_asked == MonotonicTime::never(); }
 };

@@ -166,10 +166,9 @@ void Consumer::handle_row(const Asked& asked, const PartitionKey& key, const Row
       context.topics.called_absent(key.topic, asked.at, broker);
       return forget(key);
     case ErrorCode::kOffsetOutOfRange: {
-      // An offset that somebody was served or promised is there, until the log start passes it.
+      // An offset that somebody was served or promised is there as long as nobody raises log starts.
       bool is_promised = asked.offsets.at(key) <= asked.acked_ends.at(key);
-      const TopicLife* topic = context.topics.find(key.topic);
-      context.findings.require(!is_promised || topic == nullptr || topic->starts_move,
+      context.findings.require(!is_promised || context.topics.find(key.topic) == nullptr,
                                "{} calls offset {} of {} out of range, below the acknowledged end {}", broker,
                                asked.offsets.at(key), key.to_string(), asked.acked_ends.at(key));
       out_of_range.push_back(key);
