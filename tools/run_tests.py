@@ -204,9 +204,6 @@ def fuzz(context, program):
     seconds = context.number("VARVE_FUZZ_SECONDS")
     command = [str(path), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
                f"-artifact_prefix={corpus.parent}/{program}-", str(corpus)]
-    seeds = ROOT / "tests" / "fuzz_seeds" / program
-    if seeds.is_dir():
-        command.append(str(seeds))
     code = run_logged(command, log, context.environment, seconds * 3 + 60)
     return Outcome(f"fuzz.{program}", "passed" if code == 0 else "failed", tail(log))
 

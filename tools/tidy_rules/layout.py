@@ -9,8 +9,6 @@ from tidy_rules.tree import Finding, line_of
 FORBIDDEN_FOLDERS = {"utils", "util", "utilities", "common", "core", "misc", "helpers", "shared"}
 # Whose enums go to disk or to the wire, but for errors and verdicts.
 FORMAT_FOLDERS = ("src/metadata/state/", "src/storage/format/", "src/protocol/")
-# Headers that came before their first user, one path a line.
-AWAITED = "tools/tidy_awaited.txt"
 # Reported bugs by number, and how tests name them.
 CASES = "docs/cases.md"
 _CASE = re.compile(r"\bC\d{3}(?=[A-Z])|\btest_c\d{3}_")
@@ -44,10 +42,9 @@ def _dead_files(tree):
     for path in tree.sources:
         own = path.removeprefix("src/")
         included |= {name for _, name, quoted in includes(tree.code(path)) if quoted and name != own}
-    awaited = tree.text(AWAITED).split() if AWAITED in tree.paths else []
     for path in tree.sources:
-        if path.endswith(".h") and path.removeprefix("src/") not in included and path not in awaited:
-            findings.append(Finding(path, 0, "dead", f"no file includes this header (if its first user comes later, name it in {AWAITED})"))
+        if path.endswith(".h") and path.removeprefix("src/") not in included:
+            findings.append(Finding(path, 0, "dead", "no file includes this header"))
     # Sources are found by pattern, so one is dead only where its folder is not part of the build.
     for folder in sorted({path.rpartition("/")[0] for path in tree.sources if path.endswith(".cc")}):
         if not _is_built(tree, folder):
