@@ -2,8 +2,8 @@
 
 namespace varve::broker {
 
-object_store::FolderStoreOptions objects_in(const std::string& data_folder,
-                                            const std::string& key_namespace) {
+object_store::FolderStoreOptions store_options_in(const std::string& data_folder,
+                                                  const std::string& key_namespace) {
   object_store::FolderStoreOptions options;
   options.root = data_folder + "/objects";
   options.make_root = true;
@@ -13,7 +13,7 @@ object_store::FolderStoreOptions objects_in(const std::string& data_folder,
   return options;
 }
 
-metadata::SqliteLogOptions log_in(const std::string& data_folder) {
+metadata::SqliteLogOptions log_options_in(const std::string& data_folder) {
   metadata::SqliteLogOptions options;
   options.folder = data_folder + "/metadata";
   return options;

@@ -9,8 +9,9 @@
 namespace varve::broker {
 
 // The local object store, in `objects`, ready for the keys of `key_namespace`.
-object_store::FolderStoreOptions objects_in(const std::string& data_folder, const std::string& key_namespace);
+object_store::FolderStoreOptions store_options_in(const std::string& data_folder,
+                                                  const std::string& key_namespace);
 // The metadata log, in `metadata`.
-metadata::SqliteLogOptions log_in(const std::string& data_folder);
+metadata::SqliteLogOptions log_options_in(const std::string& data_folder);
 
 }  // namespace varve::broker

@@ -96,8 +96,8 @@ class BrokerProcess {
         sink_(STDERR_FILENO, settings_.log_format),
         logger_(
             sink_, [this] { return runtime_.wall_now(); }, settings_.log_level, "broker"),
-        store_(runtime_, broker::objects_in(settings_.data_folder, settings_.key_namespace)),
-        log_(runtime_, broker::log_in(settings_.data_folder)),
+        store_(runtime_, broker::store_options_in(settings_.data_folder, settings_.key_namespace)),
+        log_(runtime_, broker::log_options_in(settings_.data_folder)),
         broker_({runtime_, store_, log_, kFolderCommitInterval, kFolderFenceInterval}, settings_, logger_,
                 metrics_) {
     add_process_metrics(metrics_, runtime_);

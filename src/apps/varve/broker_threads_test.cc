@@ -73,8 +73,8 @@ class BrokerThreads : public ::testing::Test {
     settings_.allow_admin_apis = true;
     settings_.limits.cache_bytes_max = 256 * kKiB;  // so small that readers need the store too
     settings_.snapshot_after_bytes = 20'000;
-    store_.emplace(runtime_, broker::objects_in(folder_.path(), settings_.key_namespace));
-    log_.emplace(runtime_, broker::log_in(folder_.path()));
+    store_.emplace(runtime_, broker::store_options_in(folder_.path(), settings_.key_namespace));
+    log_.emplace(runtime_, broker::log_options_in(folder_.path()));
     // Snapshots and fences often, so that maintenance runs beside the clients.
     broker_.emplace(broker::BrokerWorld{.runtime = runtime_,
                                         .store = *store_,

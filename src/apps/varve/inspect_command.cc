@@ -49,7 +49,7 @@ int inspect_object(const InspectOptions& options) {
 }
 
 std::filesystem::path objects_folder(const InspectOptions& options) {
-  return broker::objects_in(options.data_folder, options.key_namespace).root;
+  return broker::store_options_in(options.data_folder, options.key_namespace).root;
 }
 
 // The manifest with the highest position.
@@ -136,7 +136,7 @@ runtime::Task<metadata::LogResult<Page>> read_log(runtime::Runtime& runtime, met
 }
 
 int inspect_stopped_log(const InspectOptions& options) {
-  metadata::SqliteLogOptions log_options = broker::log_in(options.data_folder);
+  metadata::SqliteLogOptions log_options = broker::log_options_in(options.data_folder);
   const std::string& folder = log_options.folder;
   if (!std::filesystem::exists(folder + "/log.db"))
     return complain(fmt::format("there is no log in {}", folder));

@@ -1,6 +1,6 @@
-// MetadataLog: the totally ordered log that holds every fact. One interface over its hosts: SQLite in
-// one process, etcd for many brokers, and the simulated log, which has etcd's semantics. A host orders and keeps
-// bytes; what they mean is metadata/state's business.
+// MetadataLog: the totally ordered log that holds every fact. One interface over its hosts: SQLite for the broker of
+// one process, and the simulator's log, which many brokers share as they later will share one in etcd. A host orders
+// and keeps bytes; what they mean is metadata/state's business.
 #pragma once
 
 #include <cstdint>

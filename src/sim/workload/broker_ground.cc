@@ -27,7 +27,7 @@ constexpr const char* kDataFolder = "/data";
 
 // Small, so that a run of some seconds meets checkpoints of the write-ahead log.
 metadata::SqliteLogOptions small_log(uint64_t ballast_bytes) {
-  metadata::SqliteLogOptions options = broker::log_in(kDataFolder);
+  metadata::SqliteLogOptions options = broker::log_options_in(kDataFolder);
   options.ballast_bytes = ballast_bytes;
   options.checkpoint_bytes = 128 * 1024;
   return options;
@@ -37,7 +37,7 @@ class DiskGround final : public BrokerGround {
  public:
   DiskGround(Process& process, const std::string& key_namespace, uint64_t ballast_bytes)
       : process_(process),
-        store_(process, broker::objects_in(kDataFolder, key_namespace)),
+        store_(process, broker::store_options_in(kDataFolder, key_namespace)),
         log_(process, small_log(ballast_bytes)) {}
 
   runtime::Task<Opened> open() override {
