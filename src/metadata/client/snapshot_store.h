@@ -51,14 +51,17 @@ std::string manifests_prefix(std::string_view prefix);
 // The inverse of manifest_key(), for any log. nullopt for any other key: anybody may put anything into the bucket.
 std::optional<FoundSnapshot> parse_manifest_key(std::string_view prefix, std::string key);
 
-enum class SnapshotErrc : uint8_t { kStore, kDamaged };
+enum class SnapshotErrc : uint8_t {
+  kStore,    // the store gave no answer, or no room: try again later
+  kDamaged,  // the objects are there and are not what they should be, or one is gone: use another snapshot
+};
 using SnapshotError = ErrorOf<SnapshotErrc>;
 template <class T>
 using SnapshotResult = Result<T, SnapshotError>;
 
 // One broker's access to the snapshots of one log. Any io task; holds nothing but its parameters and the manifests
-// whose chunks the next one may reuse. A load may come while another call waits for the
-// store; write() and delete_unretained() come one after another.
+// whose chunks the next one may reuse. A load may come while another call waits for the store; write() and
+// delete_unretained() come one after another.
 class SnapshotStore {
  public:
   SnapshotStore(runtime::Runtime& runtime, object_store::ObjectStore& store, std::string prefix);
