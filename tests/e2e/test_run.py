@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.broker import accepts
 from harness.places import ROOT, free_port
+from harness.wire import Connection, batch
 
 SECONDS_ON_A_BUILT_TREE_MAX = 10
 
@@ -70,6 +71,16 @@ class Run(unittest.TestCase):
         os.kill(process.pid, signal.SIGTERM)
         self.assertEqual(0, process.wait(30))
         self.assertFalse(accepts(self.port))
+
+    def test_ctrl_c_stops_the_broker_cleanly_while_requests_are_under_way(self):
+        for _ in range(5):
+            process, _ = self.start()
+            with Connection(self.port) as connection:
+                connection.create_topic("busy", 1)
+                for _ in range(200):
+                    connection.send_produce("busy", 0, batch([b"x" * 1000]))
+                os.killpg(process.pid, signal.SIGINT)
+                self.assertEqual(0, process.wait(30), "the broker's own code, not that of a signal")
 
     def test_run_build_only_builds_and_takes_seconds_where_all_is_built(self):
         began = time.monotonic()
