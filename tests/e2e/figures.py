@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 from harness import wire  # noqa: E402
 from harness.broker import KafkaBroker, VarveBroker, accepts  # noqa: E402
+from harness.uploads import uploads_a_second  # noqa: E402
 from harness.wire import Connection, batch  # noqa: E402
 
 ROUNDS = 5
@@ -80,8 +81,20 @@ def latencies(classes):
         figure(f"{kind.name}: one record at a time, p99 of a round", [value[1] for value in values], "ms")
 
 
+def uploads():
+    rates = {partitions: [] for partitions in (1, 100, 1000)}
+    for _ in range(ROUNDS):
+        with VarveBroker(settings={"DISKLESS_APPEND_COMMIT_INTERVAL_MS": "100"}) as broker:
+            broker.start()
+            for partitions, values in rates.items():
+                values.append(uploads_a_second(broker, partitions, 6))
+    for partitions, values in rates.items():
+        figure(f"uploads a second, 500 batches a second over {partitions} partitions", values, "/s")
+
+
 def main():
     starts()
+    uploads()
     latencies([VarveBroker, KafkaBroker] if "--kafka" in sys.argv[1:] else [VarveBroker])
 
 
