@@ -351,6 +351,31 @@ TEST_F(WriteReadTest, a_missing_object_is_a_storage_error_after_a_new_plan) {
   EXPECT_EQ(sim_->fetch(partitions_[1], 0, 1).error, FetchErrc::kNone);
 }
 
+runtime::Task<> list_into(storage::Fetcher& fetcher, storage::OffsetQuery query, MonotonicTime deadline,
+                          std::optional<FoundOffset>& found) {
+  found = (co_await fetcher.list_offsets({query}, false, deadline)).at(0);
+}
+
+TEST_F(WriteReadTest, an_object_that_goes_with_its_topic_during_a_look_up_is_no_storage_error) {
+  make(2);
+  sim_->produce({plain(0)});
+  // The GET is there only seconds later.
+  sim_->store().set_faults({.get = {.slow = 1000}});
+  std::optional<FoundOffset> found;
+  StorageBroker& reader = sim_->broker(1);
+  runtime::TaskScope scope;
+  scope.spawn(reader.io(), "look up",
+              list_into(reader.fetcher(), {partitions_[0], 1}, sim_->world().now() + 60s, found));
+  sim_->pass(50ms);
+  ASSERT_FALSE(found);
+  Uuid topic = sim_->broker().client().image()->find_topic("topic")->id;
+  ASSERT_TRUE(sim_->run(sim_->broker(), sim_->broker().client().propose(metadata::DeleteTopic{topic})));
+  sim_->store().foreign_delete(sim_->wal_keys().at(0));
+  sim_->pass(60s);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->error, FetchErrc::kUnknownPartition);
+}
+
 TEST_F(WriteReadTest, draining_stores_what_waits) {
   make();
   auto waiting = sim_->broker().ingest().submit(append_request({plain(0)}));

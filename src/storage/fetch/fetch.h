@@ -63,8 +63,9 @@ struct OffsetQuery {
 
 struct FoundOffset {
   FetchErrc error = FetchErrc::kNone;
-  Offset offset{-1};       // -1: no such record
-  int64_t timestamp = -1;  // ms, of the record found; -1 for latest and earliest
+  Offset offset{-1};        // -1: no such record
+  int64_t timestamp = -1;   // ms, of the record found; -1 for latest and earliest
+  bool is_missing = false;  // with kStorage: an object was not there
 };
 
 }  // namespace varve::storage

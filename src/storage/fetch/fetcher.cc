@@ -233,7 +233,13 @@ runtime::Task<std::vector<FetchedPartition>> Fetcher::Impl::fetch(Request reques
 
 runtime::Task<> Fetcher::Impl::find_into(OffsetQuery query, bool is_read_committed,
                                          runtime::Completion<FoundOffset> found) {
-  found.set(co_await lookup.find(query, is_read_committed));
+  FoundOffset answer = co_await lookup.find(query, is_read_committed);
+  if (answer.is_missing) {
+    // As in fetch(): a newer state names other objects, or says that the partition is gone.
+    (void)co_await client.sync(runtime.now() + limits.sync_deadline_max);
+    answer = co_await lookup.find(query, is_read_committed);
+  }
+  found.set(std::move(answer));
 }
 
 Fetcher::Fetcher(runtime::Runtime& runtime, metadata::MetadataClient& client,
@@ -251,7 +257,7 @@ runtime::Task<std::vector<FetchedPartition>> Fetcher::fetch(FetchRequest request
 runtime::Task<std::vector<FoundOffset>> Fetcher::list_offsets(std::vector<OffsetQuery> queries,
                                                               bool is_read_committed,
                                                               MonotonicTime deadline) {
-  std::vector<FoundOffset> results(queries.size(), FoundOffset{FetchErrc::kNoProgress, Offset(-1), -1});
+  std::vector<FoundOffset> results(queries.size(), FoundOffset{.error = FetchErrc::kNoProgress});
   if (!impl_->bugs.absence_without_sync) {
     auto synced = co_await impl_->client.sync(deadline);
     if (!synced) co_return results;

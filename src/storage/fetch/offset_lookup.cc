@@ -166,7 +166,7 @@ runtime::Task<FoundOffset> OffsetLookup::first_at_or_after(PartitionHandle parti
                                                            Offset from) {
   while (true) {
     Plan candidates = co_await plan(partition, timestamp, from);
-    if (candidates.error != FetchErrc::kNone) co_return FoundOffset{candidates.error, Offset(-1), -1};
+    if (candidates.error != FetchErrc::kNone) co_return FoundOffset{.error = candidates.error};
     if (candidates.runs.empty()) co_return FoundOffset{};
     for (PlannedRun& run : candidates.runs) {
       from = run.run.end_offset();
@@ -180,7 +180,7 @@ runtime::Task<FoundOffset> OffsetLookup::first_at_or_after(PartitionHandle parti
 // records although its bound is lower.
 runtime::Task<FoundOffset> OffsetLookup::latest_time(PartitionHandle partition) {
   Plan candidates = co_await plan(partition, kMaxTimestamp, Offset(0));
-  if (candidates.error != FetchErrc::kNone) co_return FoundOffset{candidates.error, Offset(-1), -1};
+  if (candidates.error != FetchErrc::kNone) co_return FoundOffset{.error = candidates.error};
   Offset log_start = candidates.view.log_start;
   std::optional<PlannedRun> best_run;
   int64_t best = -1;
@@ -201,7 +201,7 @@ runtime::Task<FoundOffset> OffsetLookup::latest_time(PartitionHandle partition) 
     }
     if (best >= bound) break;
     candidates = co_await plan(partition, best + 1, from);
-    if (candidates.error != FetchErrc::kNone) co_return FoundOffset{candidates.error, Offset(-1), -1};
+    if (candidates.error != FetchErrc::kNone) co_return FoundOffset{.error = candidates.error};
   }
   if (!best_run || best < 0) co_return FoundOffset{};
   co_return co_await find_in(std::move(*best_run), best, log_start);
@@ -218,6 +218,7 @@ runtime::Task<FoundOffset> OffsetLookup::find_in(PlannedRun run, int64_t timesta
   StartedRead read = reader_.start(executor, run, run.run.bytes, ReadClass::kCatchUp);
   RunReadEnd end = co_await reader_.finish(run, std::move(read), visitor, ReadClass::kCatchUp);
   visitor.found.error = error_of(end);
+  visitor.found.is_missing = end == RunReadEnd::kMissing;
   co_return visitor.found;
 }
 
@@ -230,6 +231,7 @@ runtime::Task<FoundOffset> OffsetLookup::latest_in(PlannedRun run, Offset log_st
   StartedRead read = reader_.start(executor, run, run.run.bytes, ReadClass::kCatchUp);
   RunReadEnd end = co_await reader_.finish(run, std::move(read), visitor, ReadClass::kCatchUp);
   found.error = error_of(end);
+  found.is_missing = end == RunReadEnd::kMissing;
   found.timestamp = visitor.latest;
   co_return found;
 }
