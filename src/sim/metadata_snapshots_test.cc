@@ -36,7 +36,7 @@ class RestartTest : public testing::Test {
   }
   void restart() {
     broker_->node.crash(CrashKind::kKilled);
-    broker_.reset();
+    gone_.push_back(std::move(broker_));
     start();
   }
   bool has_started() const { return broker_->started && *broker_->started; }
@@ -81,6 +81,8 @@ class RestartTest : public testing::Test {
   SimObjectStore store_{world_};
   SimMetadataLog log_{world_};
   std::unique_ptr<ClientUnderTest> broker_;
+  // The log asks for a while whether those that held its sessions live.
+  std::vector<std::unique_ptr<ClientUnderTest>> gone_;
   std::set<std::string> topics_;
   std::vector<metadata::RetainedSnapshot> snapshots_;
 };
