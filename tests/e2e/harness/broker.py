@@ -231,8 +231,9 @@ Configuration:
         if not properties.exists():
             properties.write_text(self._PROPERTIES.format(port=self.port, controller=free_port(), folder=self.folder))
             (self.folder / "log4j2.yaml").write_text(self._LOG4J)
-            self._java("kafka.tools.StorageTool", "format", "--standalone", "--cluster-id",
-                       self._uuid(), "--config", str(properties))
+            # In one word: an id may begin with '-'.
+            self._java("kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={self._uuid()}",
+                       "--config", str(properties))
         return super().start()
 
     def command(self):
