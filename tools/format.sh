@@ -18,17 +18,21 @@ done
 
 list() {
   if $changed; then
-    git diff --name-only -z --diff-filter=d HEAD -- 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h'
+    git diff --name-only -z --diff-filter=d HEAD
+    git ls-files -z --others --exclude-standard
+  else
+    tools/list_files.py
   fi
-  if ! $changed; then git ls-files -z -- 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h'; fi
-  git ls-files -z --others --exclude-standard -- 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h'
 }
 
-mapfile -d '' -t files < <(list)
 existing=()
-for file in "${files[@]}"; do
-  if [ -f "$file" ]; then existing+=("$file"); fi
-done
+while IFS= read -r -d '' file; do
+  if [[ $file =~ ^(src|tests)/.*\.(cc|h)$ && -f $file ]]; then existing+=("$file"); fi
+done < <(list)
+if ! $changed && [ "${#existing[@]}" -eq 0 ]; then
+  echo "tools/format.sh: found no C++ file" >&2
+  exit 1
+fi
 [ "${#existing[@]}" -gt 0 ] || exit 0
 
 if $fix; then

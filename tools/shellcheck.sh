@@ -2,7 +2,8 @@
 # Runs shellcheck over every shell script of the tree, told by its first line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-mapfile -d '' -t scripts < <(git grep -z -l --untracked -E -e '^#!.*\b(ba)?sh$' -- . | while IFS= read -r -d '' file; do
-  if head -n 1 "$file" | grep -q '^#!.*sh$'; then printf '%s\0' "$file"; fi
-done)
+scripts=()
+while IFS= read -r -d '' file; do
+  if head -c 64 "$file" | head -n 1 | grep -qaE '^#!.*\b(ba)?sh$'; then scripts+=("$file"); fi
+done < <(tools/list_files.py)
 shellcheck -- "${scripts[@]}"

@@ -271,6 +271,12 @@ class Layout(TidyCase):
     def test_the_index_names_every_document(self):
         self.assert_finds("index", "docs/README.md", {"docs/decisions/001-x.md": "# Why x\n"})
 
+    def test_what_gitignore_names_is_not_looked_at_without_git_either(self):
+        long = "\n" * 600
+        self.assert_finds("size", "building/x.cc", {"building/x.cc": long})
+        ignored = {".gitignore": "/build/\n__pycache__/\n", "build/src/x.cc": long, "tools/__pycache__/x.py": long}
+        self.assert_clean(ignored)
+
     def test_a_case_that_names_a_test_is_in_its_list(self):
         test, cases = {"tests/e2e/test_x.py": "def test_c029_x(): pass\n"}, "# Cases\n\n| | |\n|---|---|\n| C028 | x |\n"
         index = {"docs/README.md": CLEAN["docs/README.md"] + "[cases](cases.md)\n"}

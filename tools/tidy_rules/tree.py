@@ -25,7 +25,7 @@ class Finding:
 
 
 class Tree:
-    """A checkout: its files as git sees them (with those not added yet), or, where there is no git, all of them."""
+    """The files as git sees them (with those not added yet) or, in a copy without git, all that .gitignore leaves."""
 
     def __init__(self, root):
         self.root = Path(root)
@@ -37,7 +37,20 @@ class Tree:
                                      cwd=self.root, capture_output=True, check=True).stdout.decode()
             # A file removed from the work tree but not yet from the index is gone.
             return sorted({path for path in listing.split("\0") if path and (self.root / path).is_file()})
-        return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
+        return sorted(path for path in self._all() if not self._is_ignored(path))
+
+    def _all(self):
+        return [str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()]
+
+    @cached_property
+    def _ignored(self):
+        file = self.root / ".gitignore"
+        return file.read_text().split() if file.exists() else []
+
+    def _is_ignored(self, path):
+        """By the two forms that .gitignore has here: /folder/ at the top, and folder/ anywhere."""
+        return any(f"/{path}".startswith(rule) if rule.startswith("/") else f"/{rule}" in f"/{path}"
+                   for rule in self._ignored)
 
     @cached_property
     def sources(self):
