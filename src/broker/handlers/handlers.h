@@ -26,6 +26,8 @@ struct Answer {
   std::optional<Response> response;
   std::optional<std::string> close_reason;
 
+  // Implicit, so that a handler can return its response.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Answer(Response value) : response(std::move(value)) {}
   static Answer none() { return Answer(); }
   static Answer close(std::string reason) {
