@@ -129,19 +129,27 @@ class SlowListStore final : public DisturbedStore {
   }
 };
 
-TEST(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackLog) {
-  World world({.seed = 5});
-  SimObjectStore shared(world);
-  SimMetadataLog log(world);
-  ClientUnderTest first(world, log, shared.client("broker0"), 0);
-  world.run_for(5s);
-  ASSERT_TRUE(first.started && *first.started);
-  first.scope.spawn(first.node.process().io(0), "topics", first.make_topics());
-  world.run_for(20s);
-  ClientUnderTest second(world, log, std::make_unique<SlowListStore>(shared.client("broker1")), 1);
-  world.run_for(40s);
-  first.is_over = true;
-  world.run_for(5s);
+// A second broker starts while the first works.
+class MetadataClientStart : public testing::Test {
+ protected:
+  MetadataClientStart() {
+    world_.run_for(5s);
+    CHECK(first_.started && *first_.started);
+    first_.scope.spawn(first_.node.process().io(0), "topics", first_.make_topics());
+  }
+
+  World world_{{.seed = 5}};
+  SimObjectStore shared_{world_};
+  SimMetadataLog log_{world_};
+  ClientUnderTest first_{world_, log_, shared_.client("broker0"), 0};
+};
+
+TEST_F(MetadataClientStart, ASnapshotTakenWhileABrokerStartsIsNoSignOfARolledBackLog) {
+  world_.run_for(20s);
+  ClientUnderTest second(world_, log_, std::make_unique<SlowListStore>(shared_.client("broker1")), 1);
+  world_.run_for(40s);
+  first_.is_over = true;
+  world_.run_for(5s);
   ASSERT_TRUE(second.started);
   EXPECT_TRUE(*second.started) << second.started->error().message;
 }
@@ -159,19 +167,13 @@ class SlowFirstManifestStore final : public DisturbedStore {
   bool was_slow_ = false;
 };
 
-TEST(MetadataClientStart, ABrokerWhoseSnapshotsWereReplacedWhileItReadThemBeginsFromNewerOnes) {
-  World world({.seed = 5});
-  SimObjectStore shared(world);
-  SimMetadataLog log(world);
-  ClientUnderTest first(world, log, shared.client("broker0"), 0);
-  world.run_for(5s);
-  ASSERT_TRUE(first.started && *first.started);
-  first.scope.spawn(first.node.process().io(0), "topics", first.make_topics());
-  while (log.trim_mark() == LogPosition()) world.run_for(1s);
-  LogPosition newest = first.client.state().snapshots().back().position;
-  ClientUnderTest second(world, log, std::make_unique<SlowFirstManifestStore>(shared.client("broker1")), 1);
-  world.run_for(120s);
-  EXPECT_GT(log.trim_mark(), newest);
+TEST_F(MetadataClientStart, ABrokerWhoseSnapshotsWereReplacedWhileItReadThemBeginsFromNewerOnes) {
+  while (log_.trim_mark() == LogPosition()) world_.run_for(1s);
+  LogPosition newest = first_.client.state().snapshots().back().position;
+  ClientUnderTest second(world_, log_, std::make_unique<SlowFirstManifestStore>(shared_.client("broker1")),
+                         1);
+  world_.run_for(120s);
+  EXPECT_GT(log_.trim_mark(), newest);
   ASSERT_TRUE(second.started);
   EXPECT_TRUE(*second.started) << second.started->error().message;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 
 #include "sim/node.h"
 #include "sim/run_task.h"
@@ -118,6 +119,21 @@ class RunReaderTest : public testing::Test {
     EXPECT_EQ(outcome.bytes_taken, batches * batch_bytes_);
   }
 
+  // Many share a GET whose bytes come spoilt.
+  void expect_read_once_more(const std::function<Slice(Slice)>& spoil) {
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      make(seed);
+      store().script = {{.spoil = spoil}};
+      start_many();
+      settle();
+      for (const Outcome& outcome : outcomes_) expect_right(outcome);
+      EXPECT_EQ(corrupt_reads(), kReaders);
+      EXPECT_THAT(store().gets, SizeIs(2));
+      expect_right(read_now());
+      EXPECT_THAT(store().gets, SizeIs(2)) << "what came the second time is kept";
+    }
+  }
+
   static Task<> read(RunReaderTest* test, size_t batches, Duration delay, uint64_t bytes, Outcome* outcome) {
     co_await runtime::sleep_for(delay);
     runtime::Executor& executor = *(co_await runtime::this_context()).executor;
@@ -150,31 +166,11 @@ TEST_F(RunReaderTest, many_who_read_a_run_share_its_get) {
 }
 
 TEST_F(RunReaderTest, bytes_that_came_corrupt_are_read_once_more_for_all_who_shared_them) {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    make(seed);
-    store().script = {{.spoil = [this](Slice bytes) { return damaged(bytes, 3 * batch_bytes_ - 5); }}};
-    start_many();
-    settle();
-    for (const Outcome& outcome : outcomes_) expect_right(outcome);
-    EXPECT_EQ(corrupt_reads(), kReaders);
-    EXPECT_THAT(store().gets, SizeIs(2));
-    expect_right(read_now());
-    EXPECT_THAT(store().gets, SizeIs(2)) << "what came the second time is kept";
-  }
+  expect_read_once_more([this](Slice bytes) { return damaged(bytes, 3 * batch_bytes_ - 5); });
 }
 
 TEST_F(RunReaderTest, bytes_that_came_short_are_read_once_more_for_all_who_shared_them) {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    make(seed);
-    store().script = {{.spoil = [this](Slice bytes) { return bytes.sub(0, 3 * batch_bytes_ - 5); }}};
-    start_many();
-    settle();
-    for (const Outcome& outcome : outcomes_) expect_right(outcome);
-    EXPECT_EQ(corrupt_reads(), kReaders);
-    EXPECT_THAT(store().gets, SizeIs(2));
-    expect_right(read_now());
-    EXPECT_THAT(store().gets, SizeIs(2));
-  }
+  expect_read_once_more([this](Slice bytes) { return bytes.sub(0, 3 * batch_bytes_ - 5); });
 }
 
 TEST_F(RunReaderTest, bytes_that_are_corrupt_twice_are_an_error_and_are_not_kept) {
