@@ -1,40 +1,32 @@
 #include "sim/fault_plan.h"
 
 #include <array>
+#include <span>
 
 namespace varve::sim {
 namespace {
+
+constexpr std::array<uint32_t, 5> kRates = {2, 5, 15, 40, 100};
+// Of what a run does only once or twice.
+constexpr std::array<uint32_t, 3> kRareRates = {40, 100, 200};
 
 class Swarm {
  public:
   explicit Swarm(Random& random) : random_(random) {}
 
   bool is_on() { return random_.chance(1, 2); }
-  uint32_t per_mille() {
-    constexpr std::array<uint32_t, 5> kRates = {2, 5, 15, 40, 100};
-    return is_on() ? kRates[random_.below(kRates.size())] : 0;
-  }
-  // Of what a run does only once or twice.
-  uint32_t rare_per_mille() {
-    constexpr std::array<uint32_t, 3> kRates = {40, 100, 200};
-    return is_on() ? kRates[random_.below(kRates.size())] : 0;
+  uint32_t per_mille(std::span<const uint32_t> rates = kRates) {
+    return is_on() ? rates[random_.below(rates.size())] : 0;
   }
   Duration mean_time(Duration low, Duration high) {
     return is_on() ? Duration(random_.between(low.count(), high.count())) : Duration{0};
   }
-  RequestFaults request() {
-    return {.throttled = per_mille(),
-            .request_lost = per_mille(),
-            .reply_lost = per_mille(),
-            .lands_late = per_mille(),
-            .slow = per_mille()};
-  }
-  RequestFaults rare_request() {
-    return {.throttled = rare_per_mille(),
-            .request_lost = rare_per_mille(),
-            .reply_lost = rare_per_mille(),
-            .lands_late = rare_per_mille(),
-            .slow = rare_per_mille()};
+  RequestFaults request(std::span<const uint32_t> rates = kRates) {
+    return {.throttled = per_mille(rates),
+            .request_lost = per_mille(rates),
+            .reply_lost = per_mille(rates),
+            .lands_late = per_mille(rates),
+            .slow = per_mille(rates)};
   }
 
  private:
@@ -59,7 +51,7 @@ FaultPlan FaultPlan::draw(Random& random) {
                 .remove_partial = swarm.per_mille()};
   plan.log = {.append = swarm.request(),
               .read = swarm.request(),
-              .trim = swarm.rare_request(),
+              .trim = swarm.request(kRareRates),
               .other = swarm.request(),
               .lease_lost = swarm.per_mille() / 4,
               .keep_alive_lost = swarm.per_mille(),
