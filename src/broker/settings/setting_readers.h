@@ -19,8 +19,10 @@ std::string_view trim(std::string_view text);
 
 std::optional<bool> parse_bool(std::string_view text);
 
-inline std::optional<int64_t> parse_integer(std::string_view text) {
-  int64_t value = 0;
+// The whole text as a number, without blanks or a leading '+'.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -30,7 +32,7 @@ inline std::optional<int64_t> parse_integer(std::string_view text) {
 template <class Assign>
 Reader integer(int64_t min, int64_t max, Assign assign) {
   return [=](std::string_view text, Settings& settings) -> std::optional<std::string> {
-    std::optional<int64_t> value = parse_integer(text);
+    std::optional<int64_t> value = parse_number<int64_t>(text);
     if (!value) return "not a whole number";
     if (*value < min) return "too small";
     if (*value > max) return "too large";

@@ -334,7 +334,7 @@ std::optional<runtime::Address> parse_address(std::string_view text, uint16_t de
     }
     port = text.substr(colon + 1);
   }
-  std::optional<int64_t> number = setting_readers::parse_integer(port);
+  std::optional<int64_t> number = setting_readers::parse_number<int64_t>(port);
   if (!number || *number < 0 || *number > 65535) return std::nullopt;
   address.port = static_cast<uint16_t>(*number);
   return address;

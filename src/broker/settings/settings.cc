@@ -91,7 +91,7 @@ std::string_view value_of(const Environment& environment, const std::string& nam
 std::optional<int32_t> pod_ordinal(std::string_view pod_name) {
   size_t dash = pod_name.rfind('-');
   if (dash == std::string_view::npos) return std::nullopt;
-  std::optional<int64_t> number = setting_readers::parse_integer(pod_name.substr(dash + 1));
+  std::optional<int64_t> number = setting_readers::parse_number<int64_t>(pod_name.substr(dash + 1));
   if (!number || *number < 0 || *number > std::numeric_limits<int32_t>::max()) return std::nullopt;
   return static_cast<int32_t>(*number);
 }

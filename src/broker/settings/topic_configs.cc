@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "broker/settings/setting_readers.h"
@@ -16,14 +15,11 @@ constexpr int64_t kLongMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kLongMax = std::numeric_limits<int64_t>::max();
 constexpr std::string_view kMaxMessageBytes = "max.message.bytes";
 
+// Java's parsers take a leading '+'.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  // Java's parsers take a leading '+', from_chars does not.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return setting_readers::parse_number<T>(text);
 }
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {

@@ -72,7 +72,7 @@ struct MetadataClient::Impl {
   // expiring.cc
   runtime::Task<> expiry_loop();
   // Whether the state holds a producer idle for so long that it is to be forgotten, if that is this broker's duty.
-  runtime::Task<std::optional<metadata::ExpireProducers>> expiry_due();
+  runtime::Task<std::optional<ExpireProducers>> expiry_due();
 
   // snapshotting.cc
   runtime::Task<> snapshot_loop();
@@ -85,7 +85,7 @@ struct MetadataClient::Impl {
   runtime::Task<> cut_loop();
 
   void end_with(const std::string& message) { core.fatal().set(FatalError{message}); }
-  // Whether a call of begin_session() or append() that failed so would fail again, whatever is done.
+  // Whether a call of the log that failed so would fail again, whatever is done: it ends this broker.
   static bool is_fatal(LogErrc code);
 
   runtime::Runtime& runtime;
