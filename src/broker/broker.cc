@@ -159,6 +159,7 @@ Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
       scratches(impl.world.runtime),
       services{.runtime = impl.world.runtime,
                .settings = impl.settings,
+               .authorizer = impl.world.authorizer,
                .metadata = metadata,
                .ingest = ingest,
                .fetcher = fetcher,

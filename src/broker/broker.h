@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/planted_bugs.h"
+#include "broker/security/authorizer.h"
 #include "broker/settings/settings.h"
 #include "metadata/client/metadata_client.h"
 #include "metadata/log/metadata_log.h"
@@ -36,6 +37,8 @@ struct BrokerWorld {
   Duration fence_interval = 5min;
   // While deletions wait, a snapshot of the metadata state is taken after so long, however little log there is.
   Duration snapshot_after_time = 60s;
+  // Asked before each answer.
+  const Authorizer& authorizer = allow_everything();
 };
 
 // Life: construct, co_await start() on io(0), serve, co_await stop() on io(0), destroy. After a failed start() stop()

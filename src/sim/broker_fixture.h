@@ -103,11 +103,13 @@ class KeptLines final : public LogSink {
 class BrokerNode {
  public:
   BrokerNode(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
-             broker::Settings settings, std::string host, Logger logger = {})
+             broker::Settings settings, std::string host, Logger logger = {},
+             const broker::Authorizer& authorizer = broker::allow_everything())
       : log_(log),
         store_(store),
         settings_(std::move(settings)),
         logger_(std::move(logger)),
+        authorizer_(authorizer),
         node_(world, {.host = std::move(host)}, &network) {
     make();
   }
@@ -133,10 +135,16 @@ class BrokerNode {
  private:
   struct Program {
     Program(Process& process, SimMetadataLog& shared_log, SimObjectStore& shared_store,
-            const std::string& host, const broker::Settings& settings, const Logger& logger)
+            const std::string& host, const broker::Settings& settings, const Logger& logger,
+            const broker::Authorizer& authorizer)
         : log(shared_log.client(process)),
           store(shared_store.client(host)),
-          broker({process, *store, *log, 5ms}, settings, logger, metrics) {}
+          broker({.runtime = process,
+                  .store = *store,
+                  .log = *log,
+                  .commit_interval = 5ms,
+                  .authorizer = authorizer},
+                 settings, logger, metrics) {}
     MetricRegistry metrics;
     std::unique_ptr<metadata::MetadataLog> log;
     std::unique_ptr<object_store::ObjectStore> store;
@@ -147,7 +155,8 @@ class BrokerNode {
   };
 
   void make() {
-    program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), settings_, logger_);
+    program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), settings_, logger_,
+                                         authorizer_);
     program_->scope.spawn(node_.process().io(0), "start", start(*program_));
   }
   static runtime::Task<> start(Program& program) {
@@ -160,6 +169,7 @@ class BrokerNode {
   SimObjectStore& store_;
   const broker::Settings settings_;
   const Logger logger_;
+  const broker::Authorizer& authorizer_;
   Node node_;
   std::unique_ptr<Program> program_;
 };
@@ -192,8 +202,8 @@ class BrokerFixture : public ::testing::Test {
   }
   BrokerNode& add_broker(broker::Settings settings) {
     std::string host = "broker" + std::to_string(settings.broker_id.value());
-    brokers_.push_back(
-        std::make_unique<BrokerNode>(world_, network_, log_, store_, std::move(settings), host, logger_));
+    brokers_.push_back(std::make_unique<BrokerNode>(world_, network_, log_, store_, std::move(settings), host,
+                                                    logger_, *authorizer_));
     return *brokers_.back();
   }
   void wait_until_serving() {
@@ -229,6 +239,8 @@ class BrokerFixture : public ::testing::Test {
   SimObjectStore store_;
   SimMetadataLog log_;
   Node client_node_;
+  // Of brokers added from now on.
+  const broker::Authorizer* authorizer_ = &broker::allow_everything();
   KeptLines warnings_;  // of all brokers
   Logger logger_{warnings_, [] { return WallTime(0); }, LogLevel::kWarn, "broker"};
   std::vector<std::unique_ptr<BrokerNode>> brokers_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_creation.h"
@@ -98,6 +99,14 @@ void fill_configs(const Services& services, const NewTopic& topic, ResultRow& ro
   }
 }
 
+// For who may create the topic, but not look at configs.
+void hide_configs(ResultRow& row) {
+  row.topic_config_error_code = static_cast<int16_t>(ErrorCode::kTopicAuthorizationFailed);
+  row.num_partitions = -1;
+  row.replication_factor = -1;
+  row.configs = std::nullopt;
+}
+
 ResultRow refused_row(const Asked& asked, TopicProblem problem) {
   ResultRow row;
   row.name = asked.name;
@@ -126,11 +135,15 @@ struct Checked {
   std::optional<NewTopic> topic;
 };
 
-Checked check(const Services& services, const Asked& asked, const SyncedImage& synced,
-              NewTopicChecks& checks) {
+Checked check(const Services& services, const RequestContext& context, const Asked& asked,
+              const SyncedImage& synced, NewTopicChecks& checks) {
   auto refuse = [&asked](TopicProblem problem) {
     return Checked{refused_row(asked, std::move(problem)), std::nullopt};
   };
+  if (!is_allowed_on_cluster(services, context, Operation::kCreate) &&
+      !is_allowed(services, context, Operation::kCreate, ResourceType::kTopic, asked.name)) {
+    return refuse({ErrorCode::kTopicAuthorizationFailed, "the client may not create it"});
+  }
   // Topics that exist and brokers that live are refusals too, and need a state that is not too old.
   if (!synced.is_certain)
     return refuse({kCannotTellAdmin, "this broker has lost touch with the metadata log"});
@@ -147,7 +160,11 @@ Checked check(const Services& services, const Asked& asked, const SyncedImage& s
   checked.row.error_message = std::nullopt;
   checked.row.num_partitions = static_cast<int32_t>(shape->partitions);
   checked.row.replication_factor = shape->replication_factor;
-  fill_configs(services, *topic, checked.row);
+  if (is_allowed(services, context, Operation::kDescribeConfigs, ResourceType::kTopic, asked.name)) {
+    fill_configs(services, *topic, checked.row);
+  } else {
+    hide_configs(checked.row);
+  }
   checked.topic = std::move(*topic);
   return checked;
 }
@@ -161,7 +178,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
   for (const Asked& asked : request.topics) ++uses[asked.name];
   std::set<std::string_view> told;
   bool is_allowed = services.settings.allow_admin_apis;
-  MonotonicTime deadline = services.sync_deadline();
+  MonotonicTime deadline = context.deadline;
   if (request.timeout_ms > 0) {
     deadline = std::min(deadline, context.received + std::chrono::milliseconds(request.timeout_ms));
   }
@@ -181,7 +198,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
       response.topics.push_back(
           refused_row(asked, {ErrorCode::kInvalidRequest, "the request names this topic more than once"}));
     } else {
-      Checked checked = check(services, asked, synced, checks);
+      Checked checked = check(services, context, asked, synced, checks);
       if (checked.topic) {
         topics.push_back(std::move(*checked.topic));
         places.push_back(response.topics.size());

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/proposing.h"
@@ -31,6 +32,23 @@ ResultRow row_of(const Asked& asked, ErrorCode code, std::string message) {
 const metadata::TopicView* find(const metadata::MetadataImage& image, const Asked& asked) {
   if (!asked.topic_id.is_zero()) return image.find_topic(asked.topic_id);
   return image.find_topic(asked.name.value_or(""));
+}
+
+// Why the client may not, if so. A name that it may not describe is not told to be there or not.
+std::optional<ResultRow> denied_row(const Services& services, const RequestContext& context,
+                                    const Asked& asked, const metadata::TopicView* topic) {
+  bool by_id = !asked.topic_id.is_zero();
+  if (by_id && topic == nullptr) return std::nullopt;
+  if (is_allowed_on_cluster(services, context, Operation::kDelete)) return std::nullopt;
+  const std::string& name = by_id ? topic->name : *asked.name;
+  bool may_describe = is_allowed(services, context, Operation::kDescribe, ResourceType::kTopic, name);
+  if (may_describe && !by_id && topic == nullptr) return std::nullopt;
+  if (may_describe && is_allowed(services, context, Operation::kDelete, ResourceType::kTopic, name)) {
+    return std::nullopt;
+  }
+  ResultRow row = row_of(asked, ErrorCode::kTopicAuthorizationFailed, "the client may not delete it");
+  if (by_id && may_describe) row.name = name;
+  return row;
 }
 
 ResultRow absent_row(const Asked& asked, bool is_certain) {
@@ -86,7 +104,7 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
     asked.name = std::move(name);
     request.topics.push_back(std::move(asked));
   }
-  MonotonicTime deadline = services.sync_deadline();
+  MonotonicTime deadline = context.deadline;
   if (request.timeout_ms > 0) {
     deadline = std::min(deadline, context.received + std::chrono::milliseconds(request.timeout_ms));
   }
@@ -111,6 +129,8 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
       if (uses.was_told(asked, id)) continue;
       response.responses.push_back(
           row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once"));
+    } else if (auto denied = denied_row(services, context, asked, topic)) {
+      response.responses.push_back(std::move(*denied));
     } else if (topic == nullptr) {
       response.responses.push_back(absent_row(asked, synced.is_certain));
     } else {

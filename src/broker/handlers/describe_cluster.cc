@@ -1,3 +1,4 @@
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_lookup.h"
 
@@ -31,8 +32,9 @@ HandlerTask<DescribeClusterResponse> handle_describe_cluster(Services& services,
     row.port = endpoint->port;
     if (!broker.rack.empty()) row.rack = broker.rack;
   }
-  if (request.include_cluster_authorized_operations)
-    response.cluster_authorized_operations = kAllClusterOperations;
+  if (request.include_cluster_authorized_operations) {
+    response.cluster_authorized_operations = cluster_operations(services, context);
+  }
   co_return response;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/batch_walk.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
@@ -48,10 +49,6 @@ const TopicView* find(const MetadataImage& image, const FetchKey& key, bool by_i
   return by_id ? image.find_topic(key.topic_id) : image.find_topic(key.topic);
 }
 
-std::optional<PartitionHandle> handle_of(const MetadataImage& image, const FetchKey& key, bool by_id) {
-  return find_partition(find(image, key, by_id), key.partition);
-}
-
 PartitionRow error_row(PartitionIndex partition, ErrorCode code) {
   PartitionRow row;
   row.partition_index = partition;
@@ -63,15 +60,20 @@ PartitionRow error_row(PartitionIndex partition, ErrorCode code) {
 }
 
 // The row of a partition that cannot be asked for, or nullopt and the handle.
-std::optional<PartitionRow> early_row(const SyncedImage& synced, const WantedPartition& wanted,
-                                      int16_t version, PartitionHandle& handle) {
-  bool by_id = version >= kFirstVersionById;
-  std::optional<PartitionHandle> found = handle_of(*synced.image, wanted.key, by_id);
+std::optional<PartitionRow> early_row(const Services& services, const RequestContext& context,
+                                      const SyncedImage& synced, const WantedPartition& wanted,
+                                      PartitionHandle& handle) {
+  bool by_id = context.version >= kFirstVersionById;
+  // Ids that name nothing are told of before rights, which are of names.
+  const TopicView* topic = find(*synced.image, wanted.key, by_id);
+  bool may_read =
+      (by_id && topic == nullptr) || is_allowed(services, context, Operation::kRead, ResourceType::kTopic,
+                                                by_id ? topic->name : wanted.key.topic);
+  if (!may_read) return error_row(wanted.key.partition, ErrorCode::kTopicAuthorizationFailed);
+  std::optional<PartitionHandle> found = find_partition(topic, wanted.key.partition);
   if (!found) {
     ErrorCode code = !synced.is_certain ? kCannotTellPartition : ErrorCode::kUnknownTopicOrPartition;
-    if (synced.is_certain && by_id && find(*synced.image, wanted.key, by_id) == nullptr) {
-      code = ErrorCode::kUnknownTopicId;
-    }
+    if (synced.is_certain && by_id && topic == nullptr) code = ErrorCode::kUnknownTopicId;
     return error_row(wanted.key.partition, code);
   }
   ErrorCode epoch_error = leader_epoch_error(*synced.image, wanted.leader_epoch);
@@ -130,14 +132,14 @@ runtime::Task<std::vector<PartitionRow>> fetch_rows(Services& services, const Re
   };
   auto index_of = [](const WantedPartition& wanted) { return std::array{wanted.key.partition}; };
   if (!knows_all(session.partitions, find_topic, index_of, std::identity()))
-    synced = co_await synced_image(services, services.sync_deadline());
+    synced = co_await synced_image(services, context.deadline);
   std::vector<PartitionRow> rows(session.partitions.size());
   std::vector<size_t> asked;
   storage::FetchRequest fetch = storage_request(services, context, request);
   for (size_t i = 0; i < session.partitions.size(); ++i) {
     const WantedPartition& wanted = session.partitions[i];
     PartitionHandle handle;
-    if (auto row = early_row(synced, wanted, context.version, handle)) {
+    if (auto row = early_row(services, context, synced, wanted, handle)) {
       rows[i] = std::move(*row);
       continue;
     }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_lookup.h"
@@ -41,6 +42,15 @@ ResultRow row_of(const metadata::MetadataImage& image, const std::string& listen
   return row;
 }
 
+ErrorCode access_error(const Services& services, const RequestContext& context, int8_t type,
+                       std::string_view key) {
+  bool is_group = type == kGroup;
+  bool may_describe = is_allowed(services, context, Operation::kDescribe,
+                                 is_group ? ResourceType::kGroup : ResourceType::kTransactionalId, key);
+  if (may_describe) return ErrorCode::kNone;
+  return is_group ? ErrorCode::kGroupAuthorizationFailed : ErrorCode::kTransactionalIdAuthorizationFailed;
+}
+
 ResultRow error_row(std::string key, ErrorCode code, std::string message) {
   ResultRow row;
   row.key = std::move(key);
@@ -60,7 +70,7 @@ HandlerTask<FindCoordinatorResponse> handle_find_coordinator(Services& services,
   if (context.version < kFirstVersionOfMany) request.coordinator_keys = {std::move(request.key)};
   bool is_known_type = request.key_type == kGroup || request.key_type == kTransaction;
   SyncedImage synced{services.metadata.image(), true};
-  if (is_known_type) synced = co_await synced_image(services, services.sync_deadline());
+  if (is_known_type) synced = co_await synced_image(services, context.deadline);
 
   FindCoordinatorResponse response;
   for (std::string& key : request.coordinator_keys) {
@@ -68,6 +78,9 @@ HandlerTask<FindCoordinatorResponse> handle_find_coordinator(Services& services,
     if (!is_known_type) {
       row =
           error_row(std::move(key), ErrorCode::kInvalidRequest, "coordinators are of groups or transactions");
+    } else if (ErrorCode denied = access_error(services, context, request.key_type, key);
+               denied != ErrorCode::kNone) {
+      row = error_row(std::move(key), denied, "the client may not describe it");
     } else if (!synced.is_certain) {
       row = error_row(std::move(key), ErrorCode::kCoordinatorNotAvailable,
                       "this broker has lost touch with the metadata log");

@@ -64,6 +64,8 @@ runtime::Task<Reply> serve(Services& services, RequestContext context, protocol:
 
 struct HandlerTable::Row {
   protocol::ApiKey key;
+  // nullopt: everybody may ask.
+  std::optional<Access> access;
   runtime::Task<Reply> (*function)(Services&, RequestContext, protocol::RequestFrame);
   // Counted under KafScale's kafscale_admin_* names too.
   bool is_admin = false;
@@ -72,17 +74,25 @@ struct HandlerTable::Row {
 };
 
 const HandlerTable::Row HandlerTable::Row::kRows[] = {
-    {protocol::ApiKey::kProduce, &serve<protocol::ProduceRequest, handle_produce>},
-    {protocol::ApiKey::kFetch, &serve<protocol::FetchRequest, handle_fetch>},
-    {protocol::ApiKey::kListOffsets, &serve<protocol::ListOffsetsRequest, handle_list_offsets>},
-    {protocol::ApiKey::kMetadata, &serve<protocol::MetadataRequest, handle_metadata>},
-    {protocol::ApiKey::kFindCoordinator, &serve<protocol::FindCoordinatorRequest, handle_find_coordinator>},
-    {protocol::ApiKey::kApiVersions, &serve<protocol::ApiVersionsRequest, handle_api_versions>},
-    {protocol::ApiKey::kCreateTopics, &serve<protocol::CreateTopicsRequest, handle_create_topics>, true},
-    {protocol::ApiKey::kDeleteTopics, &serve<protocol::DeleteTopicsRequest, handle_delete_topics>, true},
-    {protocol::ApiKey::kInitProducerId, &serve<protocol::InitProducerIdRequest, handle_init_producer_id>},
-    {protocol::ApiKey::kDescribeCluster, &serve<protocol::DescribeClusterRequest, handle_describe_cluster>,
-     true},
+    {protocol::ApiKey::kProduce, Access{Operation::kWrite, ResourceType::kTopic},
+     &serve<protocol::ProduceRequest, handle_produce>},
+    {protocol::ApiKey::kFetch, Access{Operation::kRead, ResourceType::kTopic},
+     &serve<protocol::FetchRequest, handle_fetch>},
+    {protocol::ApiKey::kListOffsets, Access{Operation::kDescribe, ResourceType::kTopic},
+     &serve<protocol::ListOffsetsRequest, handle_list_offsets>},
+    {protocol::ApiKey::kMetadata, Access{Operation::kDescribe, ResourceType::kTopic},
+     &serve<protocol::MetadataRequest, handle_metadata>},
+    {protocol::ApiKey::kFindCoordinator, Access{Operation::kDescribe, ResourceType::kGroup},
+     &serve<protocol::FindCoordinatorRequest, handle_find_coordinator>},
+    {protocol::ApiKey::kApiVersions, std::nullopt, &serve<protocol::ApiVersionsRequest, handle_api_versions>},
+    {protocol::ApiKey::kCreateTopics, Access{Operation::kCreate, ResourceType::kCluster},
+     &serve<protocol::CreateTopicsRequest, handle_create_topics>, true},
+    {protocol::ApiKey::kDeleteTopics, Access{Operation::kDelete, ResourceType::kCluster},
+     &serve<protocol::DeleteTopicsRequest, handle_delete_topics>, true},
+    {protocol::ApiKey::kInitProducerId, Access{Operation::kIdempotentWrite, ResourceType::kCluster},
+     &serve<protocol::InitProducerIdRequest, handle_init_producer_id>},
+    {protocol::ApiKey::kDescribeCluster, Access{Operation::kDescribe, ResourceType::kCluster},
+     &serve<protocol::DescribeClusterRequest, handle_describe_cluster>, true},
 };
 
 struct HandlerTable::Meters {
@@ -125,6 +135,13 @@ HandlerTable::HandlerTable(Services& services) : services_(services) {
 }
 
 HandlerTable::~HandlerTable() = default;
+
+std::optional<Access> HandlerTable::access_of(protocol::ApiKey key) {
+  for (const Row& row : Row::kRows) {
+    if (row.key == key) return row.access;
+  }
+  return std::nullopt;
+}
 
 runtime::Task<Reply> HandlerTable::handle(RequestContext context, protocol::RequestFrame request) {
   if (request.api_versions_unsupported) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/handlers.h"
 
 namespace varve::broker {
@@ -13,6 +14,9 @@ class HandlerTable final : public RequestHandler {
  public:
   explicit HandlerTable(Services& services);
   ~HandlerTable() override;
+
+  // What the API asks the authorizer for first; nullopt: nothing, or it is not served.
+  static std::optional<Access> access_of(protocol::ApiKey key);
 
   runtime::Task<Reply> handle(RequestContext context, protocol::RequestFrame request) override;
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_lookup.h"
@@ -82,7 +83,7 @@ std::set<std::pair<std::string, PartitionIndex>> duplicates_of(const ListOffsets
 
 HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const RequestContext& context,
                                                      ListOffsetsRequest request) {
-  MonotonicTime deadline = services.sync_deadline();
+  MonotonicTime deadline = context.deadline;
   if (context.version >= 10 && request.timeout_ms > 0) {
     deadline = std::min(deadline, context.received + std::chrono::milliseconds(request.timeout_ms));
   }
@@ -99,12 +100,17 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
   for (size_t t = 0; t < request.topics.size(); ++t) {
     const auto& topic = request.topics[t];
     const metadata::TopicView* view = synced.image->find_topic(topic.name);
+    bool may_describe = is_allowed(services, context, Operation::kDescribe, ResourceType::kTopic, topic.name);
     auto& rows = response.topics.emplace_back();
     rows.name = topic.name;
     for (size_t p = 0; p < topic.partitions.size(); ++p) {
       const Asked& asked = topic.partitions[p];
       ResultRow& row = rows.partitions.emplace_back();
       row.partition_index = asked.partition_index;
+      if (!may_describe) {
+        row.error_code = ErrorCode::kTopicAuthorizationFailed;
+        continue;
+      }
       if (duplicates.contains({topic.name, asked.partition_index})) {
         row.error_code = ErrorCode::kInvalidRequest;
         continue;

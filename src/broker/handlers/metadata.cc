@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_creation.h"
@@ -33,8 +34,7 @@ bool asks_for_all(const MetadataRequest& request, int16_t version) {
   return !request.topics || (version == 0 && request.topics->empty());
 }
 
-TopicRow topic_row(const MetadataImage& image, const TopicView& topic, std::string_view rack,
-                   bool include_operations) {
+TopicRow topic_row(const MetadataImage& image, const TopicView& topic, std::string_view rack) {
   TopicRow row;
   row.name = topic.name;
   row.topic_id = topic.id;
@@ -54,7 +54,6 @@ TopicRow topic_row(const MetadataImage& image, const TopicView& topic, std::stri
     partition.replica_nodes = {*owner};
     partition.isr_nodes = {*owner};
   }
-  if (include_operations) row.topic_authorized_operations = kAllTopicOperations;
   return row;
 }
 
@@ -75,16 +74,42 @@ ErrorCode absence_error(const Wanted& wanted, bool is_certain) {
   return is_by_id(wanted) ? ErrorCode::kUnknownTopicId : ErrorCode::kUnknownTopicOrPartition;
 }
 
+bool may_describe(const Services& services, const RequestContext& context, std::string_view topic) {
+  return is_allowed(services, context, Operation::kDescribe, ResourceType::kTopic, topic);
+}
+
+// The row of a topic that the client may not describe: it says nothing of whether the topic is there, except of one
+// that the client knows by its id.
+TopicRow denied_row(const Wanted& wanted, const TopicView* topic) {
+  TopicRow row;
+  row.error_code = ErrorCode::kTopicAuthorizationFailed;
+  if (is_by_id(wanted)) {
+    row.name = std::nullopt;
+    row.topic_id = topic->id;
+  } else {
+    row.name = wanted.name;
+  }
+  return row;
+}
+
 // Makes the topics that are asked for by name and are not there; the errors of those that could not be.
 runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& services,
+                                                               const RequestContext& context,
                                                                const MetadataRequest& request,
                                                                std::shared_ptr<const MetadataImage> image) {
   std::map<std::string, ErrorCode> errors;
   NewTopicChecks checks(services.settings.limits, image);
   std::vector<NewTopic> topics;
   std::set<std::string_view> seen;
+  bool may_create_all = is_allowed_on_cluster(services, context, Operation::kCreate);
   for (const Wanted& wanted : *request.topics) {
     if (is_by_id(wanted) || !wanted.name || find(*image, wanted) != nullptr) continue;
+    if (!may_describe(services, context, *wanted.name)) continue;
+    if (!may_create_all &&
+        !is_allowed(services, context, Operation::kCreate, ResourceType::kTopic, *wanted.name)) {
+      errors[*wanted.name] = ErrorCode::kTopicAuthorizationFailed;
+      continue;
+    }
     if (is_internal_topic(*wanted.name) || !seen.insert(*wanted.name).second) continue;
     NewTopic topic;
     topic.name = *wanted.name;
@@ -99,7 +124,7 @@ runtime::Task<std::map<std::string, ErrorCode>> create_missing(Services& service
   if (topics.empty()) co_return errors;
   std::vector<std::string> names;
   for (const NewTopic& topic : topics) names.push_back(topic.name);
-  auto created = co_await create_topics(services, std::move(topics), services.sync_deadline());
+  auto created = co_await create_topics(services, std::move(topics), context.deadline);
   for (size_t i = 0; i < names.size(); ++i) {
     if (created[i] || created[i].error().code == ErrorCode::kTopicAlreadyExists) continue;
     // The client asks again after this code, and the topic is there by then or made by that request.
@@ -152,12 +177,12 @@ HandlerTask<MetadataResponse> handle_metadata(Services& services, const RequestC
   if (all || !std::ranges::all_of(*request.topics, [&](const Wanted& wanted) {
         return find(*synced.image, wanted) != nullptr;
       })) {
-    synced = co_await synced_image(services, services.sync_deadline());
+    synced = co_await synced_image(services, context.deadline);
   }
   std::map<std::string, ErrorCode> errors;
   bool may_create = request.allow_auto_topic_creation || context.version < 4;
   if (!all && may_create && services.settings.auto_create_topics && synced.is_certain) {
-    errors = co_await create_missing(services, request, synced.image);
+    errors = co_await create_missing(services, context, request, synced.image);
     synced.image = services.metadata.image();
   }
 
@@ -165,13 +190,20 @@ HandlerTask<MetadataResponse> handle_metadata(Services& services, const RequestC
   const MetadataImage& image = *synced.image;
   fill_brokers(image, context.listener, response);
   if (request.include_cluster_authorized_operations && context.version >= 8) {
-    response.cluster_authorized_operations = kAllClusterOperations;
+    response.cluster_authorized_operations = cluster_operations(services, context);
   }
   std::string rack = rack_of(context, image);
-  bool include_operations = request.include_topic_authorized_operations;
+  auto described = [&](const TopicView& topic) {
+    TopicRow row = topic_row(image, topic, rack);
+    if (request.include_topic_authorized_operations) {
+      row.topic_authorized_operations =
+          authorized_operations(services, context, ResourceType::kTopic, topic.name);
+    }
+    return row;
+  };
   if (all) {
     for (const auto& [name, topic] : image.topics_by_name) {
-      response.topics.push_back(topic_row(image, *topic, rack, include_operations));
+      if (may_describe(services, context, name)) response.topics.push_back(described(*topic));
     }
     co_return response;
   }
@@ -184,8 +216,12 @@ HandlerTask<MetadataResponse> handle_metadata(Services& services, const RequestC
              .second)
       continue;
     auto error = wanted.name ? errors.find(*wanted.name) : errors.end();
-    if (topic != nullptr) {
-      response.topics.push_back(topic_row(image, *topic, rack, include_operations));
+    bool is_known_name = topic != nullptr || !is_by_id(wanted);
+    if (is_known_name &&
+        !may_describe(services, context, topic != nullptr ? topic->name : wanted.name.value_or(""))) {
+      response.topics.push_back(denied_row(wanted, topic));
+    } else if (topic != nullptr) {
+      response.topics.push_back(described(*topic));
     } else if (error != errors.end()) {
       response.topics.push_back(error_row(wanted, error->second));
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/produce_checks.h"
@@ -52,16 +53,23 @@ void refuse_all(ProduceResponse& response, ErrorCode code, std::string_view mess
 }
 
 // Why nothing of the request can be taken.
-std::optional<std::pair<ErrorCode, std::string_view>> request_error(const ProduceRequest& request) {
+std::optional<std::pair<ErrorCode, std::string_view>> request_error(const Services& services,
+                                                                    const RequestContext& context,
+                                                                    const ProduceRequest& request) {
   if (request.acks < -1 || request.acks > 1) {
     return std::pair(ErrorCode::kInvalidRequiredAcks, "acks must be 0, 1 or -1 (all)");
   }
-  if (request.transactional_id) return std::nullopt;
   for (const auto& topic : request.topic_data) {
     for (const auto& partition : topic.partition_data) {
-      if (is_transactional(partition.records)) {
+      if (!is_transactional(partition.records)) continue;
+      if (!request.transactional_id) {
         return std::pair(ErrorCode::kTransactionalIdAuthorizationFailed,
                          "a transactional batch in a request without a transactional id");
+      }
+      if (!is_allowed(services, context, Operation::kWrite, ResourceType::kTransactionalId,
+                      *request.transactional_id)) {
+        return std::pair(ErrorCode::kTransactionalIdAuthorizationFailed,
+                         "the client may not write with this transactional id");
       }
     }
   }
@@ -102,9 +110,15 @@ Pending check_all(const Services& services, const RequestContext& context, const
   for (size_t t = 0; t < request.topic_data.size(); ++t) {
     const auto& topic = request.topic_data[t];
     const TopicView* view = find(*synced.image, topic, by_id);
+    // Ids that name nothing are told of before rights, which are of names.
+    bool may_write =
+        (by_id && view == nullptr) || is_allowed(services, context, Operation::kWrite, ResourceType::kTopic,
+                                                 by_id ? view->name : topic.name);
     for (size_t p = 0; p < topic.partition_data.size(); ++p) {
       ResultRow& row = response.responses[t].partition_responses[p];
-      if (find_partition(view, topic.partition_data[p].index)) {
+      if (!may_write) {
+        row.error_code = ErrorCode::kTopicAuthorizationFailed;
+      } else if (find_partition(view, topic.partition_data[p].index)) {
         check_partition(services, *view, topic.partition_data[p], context.version, scratch, row, pending);
       } else if (!synced.is_certain) {
         row.error_code = kCannotTellPartition;
@@ -182,7 +196,7 @@ HandlerTask<ProduceResponse> handle_produce(Services& services, const RequestCon
                                             ProduceRequest request) {
   bool by_id = context.version >= kFirstVersionById;
   ProduceResponse response = response_for(request);
-  auto error = request_error(request);
+  auto error = request_error(services, context, request);
   if (error) {
     refuse_all(response, error->first, error->second);
   } else {
@@ -191,7 +205,7 @@ HandlerTask<ProduceResponse> handle_produce(Services& services, const RequestCon
     auto find_topic = [&](const Topic& topic) { return find(*synced.image, topic, by_id); };
     if (!knows_all(request.topic_data, find_topic, &Topic::partition_data,
                    &ProduceRequest::PartitionProduceData::index))
-      synced = co_await synced_image(services, services.sync_deadline());
+      synced = co_await synced_image(services, context.deadline);
     runtime::TaskContext& task = co_await runtime::this_context();
     Pending pending =
         check_all(services, context, request, synced, services.scratches.of(*task.executor), response);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/strong.h"
 #include "base/time.h"
+#include "broker/security/authorizer.h"
 #include "protocol/frame.h"
 #include "runtime/completion.h"
 #include "runtime/network.h"
@@ -17,12 +18,6 @@ namespace varve::broker {
 
 // Names a connection for as long as its server lives; never used again. Part of a chain (invariant 9).
 using ConnectionId = Strong<uint64_t, struct ConnectionIdTag>;
-
-// Who asks. Until listeners authenticate, everybody is ANONYMOUS, as in Kafka.
-struct Principal {
-  std::string type = "User";
-  std::string name = "ANONYMOUS";
-};
 
 // A value, filled by the connection, read by handlers.
 struct RequestContext {
@@ -33,6 +28,8 @@ struct RequestContext {
   std::string client_id;  // "" if there is none
   int16_t version = 0;
   MonotonicTime received;
+  // When work for it must end with what is known by then. A timeout in the request itself may come before it.
+  MonotonicTime deadline;
   // Bytes of the buffer that the request's slices share.
   size_t frame_bytes = 0;
   // The request's share of the memory for requests, given back with the last reference. Who lets bytes of the

@@ -10,6 +10,7 @@
 #include "broker/handlers/fetch_session.h"
 #include "broker/handlers/producer_ids.h"
 #include "broker/handlers/throughput.h"
+#include "broker/security/authorizer.h"
 #include "broker/settings/settings.h"
 #include "metadata/client/metadata_client.h"
 #include "protocol/records/payload_reader.h"
@@ -36,6 +37,7 @@ class DecodeScratches {
 struct Services {
   runtime::Runtime& runtime;
   const Settings& settings;
+  const Authorizer& authorizer;
   metadata::MetadataClient& metadata;
   storage::Ingest& ingest;
   storage::Fetcher& fetcher;

@@ -59,8 +59,4 @@ inline int32_t leader_epoch(const metadata::MetadataImage& image) {
 // kNone if the epoch a client believes in is -1 or the current one.
 protocol::ErrorCode leader_epoch_error(const metadata::MetadataImage& image, int32_t client_epoch);
 
-// Operations (KIP-430 bit sets) of somebody who may do everything.
-inline constexpr int32_t kAllTopicOperations = 0b1101'1111'1000;
-inline constexpr int32_t kAllClusterOperations = 0b1'1111'1010'0000;
-
 }  // namespace varve::broker

@@ -81,6 +81,7 @@ runtime::Task<> Connection::read_requests() {
     context.client_id = request->header.client_id.value_or("");
     context.version = request->version();
     context.received = executor_.now();
+    context.deadline = context.received + shared_.limits.sync_deadline_max;
     context.frame_bytes = frame->bytes.size();
     context.reply_bytes_waiting = shared_.reply_bytes_waiting;
     runtime::Completion<runtime::Done> placed = context.placed;

@@ -1,0 +1,217 @@
+// What clients are told that may not do what they ask for: each API gives the code that Apache Kafka gives.
+#include <gtest/gtest.h>
+
+#include "broker/handlers/handler_table.h"
+#include "broker/security/authorizer_testing.h"
+#include "protocol/api_table.h"
+#include "protocol/messages/describe_cluster.h"
+#include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/init_producer_id.h"
+#include "sim/broker_fixture.h"
+#include "sim/requests.h"
+
+namespace varve::broker {
+namespace {
+
+using protocol::ErrorCode;
+using runtime::Task;
+using sim::RawClient;
+
+class AuthorizationTest : public sim::BrokerFixture {
+ protected:
+  AuthorizationTest() {
+    authorizer_ = &authorizer;
+    authorizer.allow(Operation::kCreate, ResourceType::kCluster);
+    start_brokers(1);
+    run([this]() -> Task<> {
+      RawClient client = co_await connect();
+      auto made = co_await client.ask(sim::create_request("secret", 1), 7);
+      id = made.topics.at(0).topic_id;
+    });
+    authorizer.deny_again();
+    authorizer.take_asked();
+  }
+
+  // Asks in the lowest and the highest version; `code_of` finds the code in the answer.
+  template <class Request, class CodeOf>
+  void expect_code(Request request, ErrorCode code, CodeOf code_of) {
+    run([&]() -> Task<> {
+      RawClient client = co_await connect();
+      for (int16_t version : {Request::kMinVersion, Request::kMaxVersion}) {
+        auto reply = co_await client.ask(request, version);
+        EXPECT_EQ(code_of(reply), code) << "version " << version;
+      }
+    });
+    std::optional<Access> access = HandlerTable::access_of(Request::kApiKey);
+    EXPECT_TRUE(access.has_value());
+    if (!access) return;
+    EXPECT_TRUE(authorizer.take_asked().contains({access->operation, access->type}))
+        << "the column of the table is not what the handler asks";
+  }
+
+  DenyEverything authorizer;
+  Uuid id;
+};
+
+TEST_F(AuthorizationTest, ApiVersionsIsForEverybody) {
+  EXPECT_FALSE(HandlerTable::access_of(protocol::ApiKey::kApiVersions));
+}
+
+TEST_F(AuthorizationTest, ProduceGivesEachTopicItsCode) {
+  auto request = sim::produce_request("secret", {{0, sim::make_batch("v")}});
+  request.topic_data[0].topic_id = id;
+  expect_code(request, ErrorCode::kTopicAuthorizationFailed,
+              [](const auto& reply) { return reply.responses.at(0).partition_responses.at(0).error_code; });
+}
+
+TEST_F(AuthorizationTest, FetchGivesEachTopicItsCode) {
+  expect_code(sim::fetch_request("secret", id), ErrorCode::kTopicAuthorizationFailed,
+              [](const auto& reply) { return reply.responses.at(0).partitions.at(0).error_code; });
+}
+
+TEST_F(AuthorizationTest, ListOffsetsGivesEachTopicItsCode) {
+  expect_code(sim::list_offsets_request("secret", 0, -1), ErrorCode::kTopicAuthorizationFailed,
+              [](const auto& reply) { return reply.topics.at(0).partitions.at(0).error_code; });
+}
+
+TEST_F(AuthorizationTest, MetadataDoesNotTellWhetherANameIsThere) {
+  for (const char* name : {"secret", "absent"}) {
+    expect_code(sim::metadata_request({name}), ErrorCode::kTopicAuthorizationFailed,
+                [](const auto& reply) { return reply.topics.at(0).error_code; });
+  }
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    auto named = co_await client.ask(sim::metadata_request({"secret"}), 12);
+    EXPECT_TRUE(named.topics.at(0).topic_id.is_zero());
+    auto by_id = sim::metadata_request({""});
+    by_id.topics->at(0).name = std::nullopt;
+    by_id.topics->at(0).topic_id = id;
+    auto known = co_await client.ask(by_id, 12);
+    EXPECT_EQ(known.topics.at(0).error_code, ErrorCode::kTopicAuthorizationFailed);
+    EXPECT_FALSE(known.topics.at(0).name.has_value());
+    auto all = sim::metadata_request({});
+    all.topics = std::nullopt;
+    auto listed = co_await client.ask(all, 12);
+    EXPECT_TRUE(listed.topics.empty());
+    EXPECT_EQ(listed.brokers.size(), 1u);
+  });
+}
+
+TEST_F(AuthorizationTest, MetadataMakesNoTopicForWhoMayNotCreate) {
+  authorizer.allow(Operation::kDescribe, ResourceType::kTopic);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    auto refused = co_await client.ask(sim::metadata_request({"fresh"}), 12);
+    EXPECT_EQ(refused.topics.at(0).error_code, ErrorCode::kTopicAuthorizationFailed);
+    authorizer.allow(Operation::kCreate, ResourceType::kTopic);
+    auto made = co_await client.ask(sim::metadata_request({"fresh"}), 12);
+    EXPECT_EQ(made.topics.at(0).error_code, ErrorCode::kNone);
+  });
+}
+
+TEST_F(AuthorizationTest, AuthorizedOperationsAreThoseThatAreAllowed) {
+  authorizer.allow(Operation::kDescribe, ResourceType::kTopic);
+  authorizer.allow(Operation::kRead, ResourceType::kTopic);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    auto request = sim::metadata_request({"secret"});
+    request.include_topic_authorized_operations = true;
+    request.include_cluster_authorized_operations = true;
+    auto reply = co_await client.ask(request, 10);
+    EXPECT_EQ(reply.topics.at(0).topic_authorized_operations, 1 << 3 | 1 << 8);
+    EXPECT_EQ(reply.cluster_authorized_operations, 0);
+  });
+}
+
+TEST_F(AuthorizationTest, FindCoordinatorGivesTheCodeOfWhatIsLookedFor) {
+  protocol::FindCoordinatorRequest request;
+  request.key = "g";
+  request.coordinator_keys = {"g"};
+  auto code_of = [](const auto& reply) {
+    return reply.coordinators.empty() ? reply.error_code : reply.coordinators.at(0).error_code;
+  };
+  expect_code(request, ErrorCode::kGroupAuthorizationFailed, code_of);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    request.key_type = 1;
+    EXPECT_EQ(code_of(co_await client.ask(request, 4)), ErrorCode::kTransactionalIdAuthorizationFailed);
+  });
+}
+
+TEST_F(AuthorizationTest, CreateTopicsGivesEachTopicItsCode) {
+  auto request = sim::create_request("fresh", 1);
+  expect_code(request, ErrorCode::kTopicAuthorizationFailed,
+              [](const auto& reply) { return reply.topics.at(0).error_code; });
+}
+
+TEST_F(AuthorizationTest, WhoMayCreateATopicMayNotLookAtItsConfigs) {
+  authorizer.allow(Operation::kCreate, ResourceType::kTopic);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    auto reply = co_await client.ask(sim::create_request("fresh", 1), 7);
+    EXPECT_EQ(reply.topics.at(0).error_code, ErrorCode::kNone);
+    EXPECT_EQ(reply.topics.at(0).topic_config_error_code,
+              static_cast<int16_t>(ErrorCode::kTopicAuthorizationFailed));
+    EXPECT_EQ(reply.topics.at(0).num_partitions, -1);
+    EXPECT_FALSE(reply.topics.at(0).configs.has_value());
+  });
+}
+
+TEST_F(AuthorizationTest, DeleteTopicsGivesEachTopicItsCodeWhetherItIsThereOrNot) {
+  for (const char* name : {"secret", "absent"}) {
+    auto request = sim::delete_request(name);
+    request.topics.emplace_back().name = name;
+    expect_code(request, ErrorCode::kTopicAuthorizationFailed,
+                [](const auto& reply) { return reply.responses.at(0).error_code; });
+  }
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::DeleteTopicsRequest by_id;
+    by_id.topics.emplace_back().topic_id = id;
+    auto hidden = co_await client.ask(by_id, 6);
+    EXPECT_EQ(hidden.responses.at(0).error_code, ErrorCode::kTopicAuthorizationFailed);
+    EXPECT_FALSE(hidden.responses.at(0).name.has_value());
+    // Who may describe it learns which one it is, and whether a name is there.
+    authorizer.allow(Operation::kDescribe, ResourceType::kTopic);
+    auto named = co_await client.ask(by_id, 6);
+    EXPECT_EQ(named.responses.at(0).error_code, ErrorCode::kTopicAuthorizationFailed);
+    EXPECT_EQ(named.responses.at(0).name, "secret");
+    auto absent = co_await client.ask(sim::delete_request("absent"), 5);
+    EXPECT_EQ(absent.responses.at(0).error_code, ErrorCode::kUnknownTopicOrPartition);
+    authorizer.allow(Operation::kDelete, ResourceType::kTopic);
+    auto deleted = co_await client.ask(by_id, 6);
+    EXPECT_EQ(deleted.responses.at(0).error_code, ErrorCode::kNone);
+  });
+}
+
+TEST_F(AuthorizationTest, AProducerIdIsForWhoMayWrite) {
+  auto code_of = [](const auto& reply) { return reply.error_code; };
+  protocol::InitProducerIdRequest request;
+  request.transactional_id = std::nullopt;
+  expect_code(request, ErrorCode::kClusterAuthorizationFailed, code_of);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::InitProducerIdRequest transactional;
+    transactional.transactional_id = "t";
+    EXPECT_EQ((co_await client.ask(transactional, 4)).error_code,
+              ErrorCode::kTransactionalIdAuthorizationFailed);
+    authorizer.allow(Operation::kWrite, ResourceType::kTopic);
+    EXPECT_EQ((co_await client.ask(request, 4)).error_code, ErrorCode::kNone);
+  });
+}
+
+TEST_F(AuthorizationTest, DescribeClusterTellsOfNoOperations) {
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::DescribeClusterRequest request;
+    request.include_cluster_authorized_operations = true;
+    auto hidden = co_await client.ask(request, 1);
+    EXPECT_EQ(hidden.error_code, ErrorCode::kNone);
+    EXPECT_EQ(hidden.cluster_authorized_operations, 0);
+    authorizer.allow(Operation::kDescribe, ResourceType::kCluster);
+    EXPECT_EQ((co_await client.ask(request, 1)).cluster_authorized_operations, 1 << 8);
+  });
+}
+
+}  // namespace
+}  // namespace varve::broker
