@@ -88,6 +88,17 @@ std::string text_of(const SnapshotTaken& command) {
                      command.predecessor, command.state_hash, command.bytes);
 }
 
+std::string text_of(const AddPartitions& command) {
+  return fmt::format("widen topic id={} partitions={}", command.topic.to_string(), command.total);
+}
+std::string text_of(const AlterTopicConfigs& command) {
+  std::string text = fmt::format("configure topic id={}", command.topic.to_string());
+  for (const auto& [name, value] : command.changes) {
+    text += value ? fmt::format(" {}={}", name, *value) : fmt::format(" -{}", name);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string entry_text(LogPosition position, const Entry& entry) {

@@ -25,6 +25,8 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   CreateTopic topic;
   topic.name = "t";
   topic.configs["retention.ms"] = "1000";
+  AlterTopicConfigs alter;
+  alter.changes = {{"cleanup.policy", std::nullopt}, {"retention.bytes", "5"}};
   entry.commands = {RegisterBroker{},
                     FenceBroker{},
                     Beat{},
@@ -38,7 +40,9 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
                     AllocateProducerIds{},
                     ExpireProducers{},
                     SetLogStart{},
-                    SnapshotTaken{}};
+                    SnapshotTaken{},
+                    AddPartitions{},
+                    alter};
   // A new kind of command needs its text here too.
   EXPECT_EQ(entry.commands.size(), std::variant_size_v<Command>);
   std::string text = entry_text(LogPosition(11), entry);
@@ -47,7 +51,8 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   EXPECT_THAT(text, HasSubstr("retention.ms=1000"));
   EXPECT_THAT(text, HasSubstr("commit object=7.2"));
   EXPECT_THAT(text, HasSubstr("producer=9"));
-  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + 14 + 2);
+  EXPECT_THAT(text, HasSubstr("-cleanup.policy retention.bytes=5"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + static_cast<int>(entry.commands.size()) + 2);
 }
 
 TEST(InspectText, AWalObjectIsShownWithWhatIsWrongInIt) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/limits.h"
-
 namespace varve::metadata {
 namespace {
 
@@ -156,38 +154,6 @@ CommandOutcome Applier::run(const RaiseFeatureLevel& command) {
 CommandOutcome Applier::run(const SetLimits& command) {
   if (!are_in_range(command)) return refuse(Rule::kLimitOutOfRange);
   state_.limits = command;
-  return {};
-}
-
-CommandOutcome Applier::run(const CreateTopic& command) {
-  if (command.name.empty() || command.name.size() > kTopicNameCharsMax || command.partitions == 0 ||
-      command.id.is_zero() || state_.topics.find(command.id) != nullptr) {
-    return refuse(Rule::kBadTopic);
-  }
-  if (state_.topics.find(command.name) != nullptr) return refuse(CommandVerdict::kTopicExists);
-  PartitionHandle first = state_.partitions.next_handle();
-  if (state_.partitions.alive() + command.partitions > state_.limits.partitions_max ||
-      command.partitions > UINT32_MAX - first.value()) {
-    return refuse(CommandVerdict::kOverLimit);
-  }
-  const TopicRecord& topic = state_.topics.add(command, first, state_.next_producer_id);
-  for (uint32_t i = 0; i < command.partitions; ++i) {
-    PartitionHandle handle = state_.partitions.next_handle();
-    state_.partitions.add(topic, state_.topics.add_partition(topic, handle));
-  }
-  ++state_.image_version;
-  return {};
-}
-
-CommandOutcome Applier::run(const DeleteTopic& command) {
-  const TopicView* topic = state_.topics.find(command.id);
-  if (topic == nullptr) return refuse(CommandVerdict::kUnknownTopic);
-  for (PartitionHandle handle : topic->partitions) {
-    state_.partitions.remove(handle, state_.now());
-    outcome_.changed_partitions.push_back(handle);
-  }
-  state_.topics.remove(command.id);
-  ++state_.image_version;
   return {};
 }
 

@@ -19,6 +19,8 @@ class Applier {
   EntryVerdict register_broker(const Entry& entry);
   void advance_log_time();
   void fence(Incarnation incarnation);
+  bool has_room_for(uint32_t partitions) const;
+  void add_partitions(const TopicRecord& topic, uint32_t count);
   CommandOutcome refuse(Rule rule);
   CommandOutcome refuse(CommandVerdict verdict);
 
@@ -36,6 +38,8 @@ class Applier {
   CommandOutcome run(const ExpireProducers& command);
   CommandOutcome run(const SetLogStart& command);
   CommandOutcome run(const SnapshotTaken& command);
+  CommandOutcome run(const AddPartitions& command);
+  CommandOutcome run(const AlterTopicConfigs& command);
 
   StateData& state_;
   ApplyOutcome outcome_;

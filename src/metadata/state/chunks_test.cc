@@ -204,6 +204,34 @@ TEST_F(LongPartition, ANameThatMovesToAnotherBlockIsSeenByTheHash) {
   EXPECT_EQ(State::from_chunks(state.to_chunks())->find_topic("moves")->life, 2u);
 }
 
+// Two topics grow in turns through three blocks; the blocks are cut, restored and deleted as others are.
+TEST_F(LongPartition, TopicsThatGrowInTurnsLieInManyBlocks) {
+  Uuid first = state.partition(partition)->topic;
+  Uuid second = state.partition(create_topic(broker, "second", 5).at(0))->topic;
+  for (uint32_t total : {700u, 1400u}) {
+    propose(broker, AddPartitions{first, total});
+    propose(broker, AddPartitions{second, total});
+  }
+  state.hash();
+  std::vector<std::vector<uint8_t>> expected = bytes_of(state.to_chunks());
+  state.begin_cut(CutKind::kChunks);
+  propose(broker, AddPartitions{first, 1600});
+  propose(broker, AlterTopicConfigs{second, {{"retention.ms", "1"}}});
+  for (PartitionHandle handle : state.find_topic(first)->partitions) commit(broker, {{.partition = handle}});
+  propose(broker, DeleteTopic{second});
+  state.step_cut(SIZE_MAX);
+  EXPECT_EQ(bytes_of(state.end_cut().chunks), expected);
+  EXPECT_EQ(state.hash(), hash_from_scratch(state));
+  auto restored = State::from_chunks(state.to_chunks());
+  ASSERT_TRUE(restored.has_value()) << restored.error().message;
+  EXPECT_EQ(restored->hash(), state.hash());
+  const std::vector<PartitionHandle>& partitions = restored->find_topic(first)->partitions;
+  ASSERT_EQ(partitions, state.find_topic(first)->partitions);
+  ASSERT_EQ(partitions.size(), 1600u);
+  EXPECT_EQ(restored->partition(partitions[1599])->index, PartitionIndex(1599));
+  EXPECT_EQ(restored->partition(partitions[1599])->high_watermark, Offset(1));
+}
+
 TEST_F(LongPartition, ExpiredProducersAreSeenByTheHash) {
   commit_batches(broker, partition, {batch(1, 0, 0)});
   propose(broker, SetLimits{.producer_expiry_ms = 0});

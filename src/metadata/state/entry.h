@@ -152,9 +152,22 @@ struct SnapshotTaken {
   bool operator==(const SnapshotTaken&) const = default;
 };
 
+// Raises the number of a topic's partitions to `total` (CreatePartitions); it never falls.
+struct AddPartitions {
+  Uuid topic{};
+  uint32_t total = 0;
+  bool operator==(const AddPartitions&) const = default;
+};
+// Sets the topic's configs that are named; no value: removes it. The proposer has validated names and values.
+struct AlterTopicConfigs {
+  Uuid topic{};
+  std::map<std::string, std::optional<std::string>> changes{};
+  bool operator==(const AlterTopicConfigs&) const = default;
+};
+
 using Command = std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLevel, SetLimits, CreateTopic,
                              DeleteTopic, CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds,
-                             ExpireProducers, SetLogStart, SnapshotTaken>;
+                             ExpireProducers, SetLogStart, SnapshotTaken, AddPartitions, AlterTopicConfigs>;
 
 // The number of each command in the bytes of an entry.
 enum class CommandKind : uint8_t {
@@ -172,6 +185,8 @@ enum class CommandKind : uint8_t {
   kExpireProducers = 12,
   kSetLogStart = 13,
   kSnapshotTaken = 14,
+  kAddPartitions = 15,
+  kAlterTopicConfigs = 16,
 };
 CommandKind kind_of(const Command& command);
 // "CommitObject"; for tools and logs.

@@ -134,6 +134,9 @@ std::vector<std::pair<std::string, Entry>> golden_entries() {
       {"ExpireProducers", entry_with({ExpireProducers{1'600'000'000'000}})},
       {"SetLogStart", entry_with({SetLogStart{PartitionHandle(300), Offset(4711)}})},
       {"SnapshotTaken", entry_with({SnapshotTaken{LogPosition(900), LogPosition(800), 0xabcdef, 123456}})},
+      {"AddPartitions", entry_with({AddPartitions{golden_topic(), 20}})},
+      {"AlterTopicConfigs", entry_with({AlterTopicConfigs{
+                                golden_topic(), {{"cleanup.policy", std::nullopt}, {"retention.ms", ""}}}})},
   };
   entries.emplace_back("many", entry_with({commit_of({plain_run()}), commit_of({}), Beat{}}));
   return entries;

@@ -69,6 +69,16 @@ void expect_same_state(const State& state, NaiveModel& model, uint64_t& deletabl
   ASSERT_EQ(state.log_time(), model.log_time);
   ASSERT_EQ(state.fence_epoch().value(), model.fence);
   ASSERT_EQ(state.topics().size(), model.topics.size());
+  for (const auto& [id, topic] : model.topics) {
+    const TopicView* view = state.find_topic(id);
+    ASSERT_NE(view, nullptr);
+    ASSERT_EQ(view->configs, topic.configs);
+    ASSERT_EQ(view->partitions.size(), topic.partitions.size());
+    for (size_t i = 0; i < topic.partitions.size(); ++i) {
+      ASSERT_EQ(view->partitions[i].value(), topic.partitions[i]);
+      ASSERT_EQ(state.partition(view->partitions[i])->index.value(), static_cast<int32_t>(i));
+    }
+  }
   model.referenced.clear();
   for (const auto& [handle, partition] : model.partitions) {
     ASSERT_NO_FATAL_FAILURE(

@@ -41,6 +41,7 @@ class NaiveModel {
     std::string name;
     std::vector<uint32_t> partitions;
     int64_t producer_ids_before = 0;
+    std::map<std::string, std::string> configs;
   };
   struct Broker {
     int32_t id = 0;
@@ -165,6 +166,7 @@ class NaiveModel {
     Topic& topic = topics[c.id];
     topic.name = c.name;
     topic.producer_ids_before = next_producer_id;
+    topic.configs = c.configs;
     for (uint32_t i = 0; i < c.partitions; ++i) {
       partitions[next_handle].topic = c.id;
       topic.partitions.push_back(next_handle++);
@@ -175,6 +177,25 @@ class NaiveModel {
     if (topics.count(c.id) == 0) return V::kUnknownTopic;
     for (uint32_t handle : topics[c.id].partitions) partitions.erase(handle);
     topics.erase(c.id);
+    return V::kDone;
+  }
+  V run(Broker&, const AddPartitions& c) {
+    if (topics.count(c.topic) == 0) return V::kUnknownTopic;
+    std::vector<uint32_t>& handles = topics[c.topic].partitions;
+    if (c.total <= handles.size()) return V::kRefused;
+    if (partitions.size() + c.total - handles.size() > limits.partitions_max) return V::kOverLimit;
+    while (handles.size() < c.total) {
+      partitions[next_handle].topic = c.topic;
+      handles.push_back(next_handle++);
+    }
+    return V::kDone;
+  }
+  V run(Broker&, const AlterTopicConfigs& c) {
+    if (topics.count(c.topic) == 0) return V::kUnknownTopic;
+    for (const auto& [name, value] : c.changes) {
+      topics[c.topic].configs.erase(name);
+      if (value) topics[c.topic].configs[name] = *value;
+    }
     return V::kDone;
   }
   V run(Broker&, const CommitObject&) { return V::kDone; }

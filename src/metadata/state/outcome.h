@@ -38,7 +38,7 @@ enum class CommandVerdict : uint8_t {
   kDone,
   kRefused,       // by a rule of state; `detail` names it
   kTopicExists,   // CreateTopic
-  kUnknownTopic,  // DeleteTopic, SetLogStart
+  kUnknownTopic,  // by id or partition handle
   kOverLimit,     // partitions_max
   kLevelRefused,  // RegisterBroker below the level, RaiseFeatureLevel not allowed by a live broker
 };

@@ -46,7 +46,7 @@ inline ObjectId random_object_id(Random& random) {
 }
 
 inline Command random_command(Random& random) {
-  switch (random.below(14)) {
+  switch (random.below(16)) {
     case 0: {
       RegisterBroker c{random_id<BrokerId>(random), random_id<FeatureLevel>(random), {}, random_text(random)};
       for (uint64_t n = random.below(3); n > 0; --n) {
@@ -94,6 +94,16 @@ inline Command random_command(Random& random) {
       return ExpireProducers{static_cast<int64_t>(random_number(random))};
     case 12:
       return SetLogStart{random_id<PartitionHandle>(random), random_id<Offset>(random)};
+    case 13:
+      return AddPartitions{random.uuid(), static_cast<uint32_t>(random_number(random))};
+    case 14: {
+      AlterTopicConfigs c{random.uuid(), {}};
+      for (uint64_t n = random.below(3); n > 0; --n) {
+        auto& value = c.changes[random_text(random)];
+        if (random.chance(1, 2)) value = random_text(random);
+      }
+      return c;
+    }
     default:
       return SnapshotTaken{random_id<LogPosition>(random), random_id<LogPosition>(random), random.next(),
                            random_number(random)};

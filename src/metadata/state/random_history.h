@@ -86,18 +86,26 @@ class RandomHistory : public StateDriver {
     if (kind < 70) return set_log_start();
     if (kind < 74) return AdvanceGcFence{state.fence_epoch().plus(random_.below(2))};
     if (kind < 79) return objects_deleted();
-    if (kind < 82)
-      return SnapshotTaken{LogPosition(state.position().value() - random_.below(3)), {}, random_.next(), 9};
+    if (kind < 82) return snapshot_taken();
     if (kind < 85) return AllocateProducerIds{static_cast<uint32_t>(random_.below(3))};
     if (kind < 87) return ExpireProducers{state.log_time() - random_.between(-10, 2'000)};
     if (kind < 89) {
       return SetLimits{static_cast<uint32_t>(random_.below(7)), 40, random_.below(1'000)};
     }
     if (kind < 92) return Beat{state.position(), random_.next()};
-    if (kind < 95) return topic_command();
+    if (kind < 94) return topic_command();
+    if (kind < 95) return random_.chance(1, 2) ? Command(add_partitions()) : Command(alter_configs());
     if (kind < 96) return delete_topic();
     if (kind < 97 && live_.size() > 2) return FenceBroker{live_[random_.below(live_.size())]};
     return random_command(random_);
+  }
+
+  SnapshotTaken snapshot_taken() {
+    SnapshotTaken command{.position = LogPosition(state.position().value() - random_.below(3))};
+    if (random_.chance(1, 10)) command.predecessor = LogPosition(1 + random_.below(3));
+    command.state_hash = random_.next();
+    command.bytes = 9;
+    return command;
   }
 
   CreateTopic topic_command() {
@@ -106,11 +114,24 @@ class RandomHistory : public StateDriver {
     if (random_.chance(1, 2)) topic.configs["retention.ms"] = "1000";
     return topic;
   }
-  DeleteTopic delete_topic() {
-    if (state.topics().empty()) return {};
+  Uuid any_topic() {
+    if (state.topics().empty() || random_.chance(1, 10)) return random_.uuid();
     auto at = state.topics().begin();
     std::advance(at, static_cast<ptrdiff_t>(random_.below(state.topics().size())));
-    return {at->first};
+    return at->first;
+  }
+  DeleteTopic delete_topic() { return {any_topic()}; }
+  AddPartitions add_partitions() {
+    Uuid id = any_topic();
+    const TopicView* topic = state.find_topic(id);
+    uint64_t present = topic == nullptr ? 0 : topic->partitions.size();
+    return {id, static_cast<uint32_t>(present + random_.below(4))};
+  }
+  AlterTopicConfigs alter_configs() {
+    AlterTopicConfigs command{any_topic(), {}};
+    command.changes["retention.ms"] = random_.chance(1, 2) ? std::nullopt : std::optional("7");
+    if (random_.chance(1, 2)) command.changes["cleanup.policy"] = "delete";
+    return command;
   }
 
   PartitionHandle any_partition() {

@@ -19,11 +19,11 @@ enum class Rule : uint8_t {
   kBadTopic = 3,               // CreateTopic: no name, a too long one, no partition, or an id that is taken
   kFenceNotRaised = 4,         // AdvanceGcFence
   kNotDeletable = 5,           // ObjectsDeleted: at least one is not pending and fenced; the others are done
-  kBadCount = 6,               // AllocateProducerIds of none, or of more than there are
-  kCutoffTooLate = 7,          // ExpireProducers
-  kLogStartOutOfRange = 8,     // SetLogStart: below the present one, or above the high watermark
-  kSnapshotOutOfOrder = 9,     // SnapshotTaken: not above the newest, or not below this entry
-  kPredecessorGone = 10,       // SnapshotTaken: reuses chunks of a snapshot that is not retained
+  kBadCount = 6,       // AllocateProducerIds of none or too many; AddPartitions of no more than there are
+  kCutoffTooLate = 7,  // ExpireProducers
+  kLogStartOutOfRange = 8,  // SetLogStart: below the present one, or above the high watermark
+  kSnapshotOutOfOrder = 9,  // SnapshotTaken: not above the newest, or not below this entry
+  kPredecessorGone = 10,    // SnapshotTaken: reuses chunks of a snapshot that is not retained
 };
 inline constexpr size_t kRules = 11;
 

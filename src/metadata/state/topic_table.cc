@@ -43,6 +43,18 @@ PartitionIndex TopicTable::add_partition(const TopicRecord& record, PartitionHan
   return PartitionIndex(static_cast<int32_t>(partitions.size() - 1));
 }
 
+void TopicTable::alter_configs(const AlterTopicConfigs& command) {
+  TopicView& topic = by_id_.at(command.topic);
+  touch(topic.partitions.front());
+  for (const auto& [name, value] : command.changes) {
+    if (value) {
+      topic.configs.insert_or_assign(name, *value);
+    } else {
+      topic.configs.erase(name);
+    }
+  }
+}
+
 void TopicTable::remove(const Uuid& id) {
   auto at = by_id_.find(id);
   CHECK(at != by_id_.end());

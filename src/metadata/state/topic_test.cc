@@ -8,6 +8,7 @@ namespace varve::metadata {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
 class Topics : public ::testing::Test, public StateDriver {
  protected:
@@ -170,6 +171,50 @@ TEST_F(LogStart, OffsetsGoOnWhereTheyWereWhenNothingIsLeft) {
   auto restored = State::from_chunks(state.to_chunks());
   ASSERT_TRUE(restored.has_value()) << restored.error().message;
   EXPECT_EQ(restored->partition(partition)->log_start, Offset(10));
+}
+
+TEST_F(Topics, GetMorePartitionsBehindThoseThatTheyHave) {
+  Uuid id = state.find_topic(state.partition(create_topic(broker, "t", 2).at(0))->topic)->id;
+  create_topic(broker, "between", 3);
+  uint64_t image = state.image_version();
+  EXPECT_EQ(propose(broker, AddPartitions{id, 4}).verdict, CommandVerdict::kDone);
+  EXPECT_GT(state.image_version(), image);
+  std::vector<PartitionHandle> partitions = state.find_topic("t")->partitions;
+  EXPECT_THAT(partitions,
+              ElementsAre(PartitionHandle(0), PartitionHandle(1), PartitionHandle(5), PartitionHandle(6)));
+  EXPECT_EQ(state.partition(partitions[3])->index, PartitionIndex(3));
+  EXPECT_EQ(state.partition(partitions[3])->topic, id);
+  commit(broker, {{.partition = partitions[2], .records = 7}});
+  EXPECT_EQ(high_watermark(partitions[2]), 7);
+  remove("t");
+  for (PartitionHandle handle : partitions) EXPECT_EQ(state.partition(handle), std::nullopt);
+  EXPECT_NE(state.partition(PartitionHandle(4)), std::nullopt);
+}
+
+TEST_F(Topics, GetNoFewerPartitionsNorMoreThanThereMayBe) {
+  propose(broker, SetLimits{.partitions_max = 5});
+  Uuid id = state.partition(create_topic(broker, "t", 3).at(0))->topic;
+  uint64_t image = state.image_version();
+  EXPECT_EQ(propose(broker, AddPartitions{id, 3}).detail, "bad_count");
+  EXPECT_EQ(propose(broker, AddPartitions{id, 0}).detail, "bad_count");
+  EXPECT_EQ(propose(broker, AddPartitions{id, 6}).verdict, CommandVerdict::kOverLimit);
+  EXPECT_EQ(propose(broker, AddPartitions{id, UINT32_MAX}).verdict, CommandVerdict::kOverLimit);
+  EXPECT_EQ(propose(broker, AddPartitions{topic_id(77), 5}).verdict, CommandVerdict::kUnknownTopic);
+  EXPECT_EQ(state.image_version(), image);
+  EXPECT_EQ(propose(broker, AddPartitions{id, 5}).verdict, CommandVerdict::kDone);
+  EXPECT_EQ(state.find_topic("t")->partitions.size(), 5u);
+}
+
+TEST_F(Topics, AreConfiguredKeyByKey) {
+  CreateTopic topic{.id = topic_id(9), .name = "t", .partitions = 1, .configs = {{"a", "1"}, {"b", "2"}}};
+  create(topic);
+  uint64_t image = state.image_version();
+  AlterTopicConfigs alter{topic.id, {{"a", std::nullopt}, {"b", "3"}, {"c", ""}, {"d", std::nullopt}}};
+  EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kDone);
+  EXPECT_GT(state.image_version(), image);
+  EXPECT_THAT(state.find_topic("t")->configs, ElementsAre(Pair("b", "3"), Pair("c", "")));
+  alter.topic = topic_id(77);
+  EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kUnknownTopic);
 }
 
 }  // namespace

@@ -1,0 +1,272 @@
+#include "base/crc32c.h"
+#include "metadata/state/entry_codec.h"
+
+namespace varve::metadata {
+namespace {
+
+// The least a run or a producer batch takes, so that a count can be checked against the bytes that are there.
+constexpr size_t kRunBytesMin = 5;
+constexpr size_t kProducerBatchBytesMin = 5;
+
+int64_t sum(int64_t base, int64_t delta) {
+  return static_cast<int64_t>(static_cast<uint64_t>(base) + static_cast<uint64_t>(delta));
+}
+
+class CommandDecoder {
+ public:
+  CommandDecoder(ByteReader& reader, const Entry& header) : reader_(reader), header_(header) {}
+
+  // Any answer is only good while the reader is ok().
+  Command decode(CommandKind kind) {
+    switch (kind) {
+      case CommandKind::kRegisterBroker:
+        return register_broker();
+      case CommandKind::kFenceBroker:
+        return FenceBroker{Incarnation(reader_.unsigned_varint())};
+      case CommandKind::kBeat: {
+        LogPosition applied(reader_.unsigned_varint());
+        return Beat{applied, reader_.be<uint64_t>()};
+      }
+      case CommandKind::kRaiseFeatureLevel:
+        return RaiseFeatureLevel{FeatureLevel(reader_.unsigned_varint32())};
+      case CommandKind::kSetLimits:
+        return set_limits();
+      case CommandKind::kCreateTopic:
+        return create_topic();
+      case CommandKind::kDeleteTopic:
+        return DeleteTopic{uuid()};
+      case CommandKind::kCommitObject:
+        return commit_object();
+      case CommandKind::kAdvanceGcFence:
+        return AdvanceGcFence{FenceEpoch(reader_.unsigned_varint())};
+      case CommandKind::kObjectsDeleted:
+        return objects_deleted();
+      case CommandKind::kAllocateProducerIds:
+        return AllocateProducerIds{reader_.unsigned_varint32()};
+      case CommandKind::kExpireProducers:
+        return ExpireProducers{reader_.varint()};
+      case CommandKind::kSetLogStart: {
+        PartitionHandle partition(reader_.unsigned_varint32());
+        return SetLogStart{partition, Offset(reader_.varint())};
+      }
+      case CommandKind::kSnapshotTaken: {
+        LogPosition position(reader_.unsigned_varint());
+        LogPosition predecessor(reader_.unsigned_varint());
+        uint64_t state_hash = reader_.be<uint64_t>();
+        return SnapshotTaken{position, predecessor, state_hash, reader_.unsigned_varint()};
+      }
+      case CommandKind::kAddPartitions: {
+        Uuid topic = uuid();
+        return AddPartitions{topic, reader_.unsigned_varint32()};
+      }
+      case CommandKind::kAlterTopicConfigs:
+        return alter_topic_configs();
+    }
+    reader_.fail();
+    return Beat{};
+  }
+
+ private:
+  std::string text() { return std::string(as_text(reader_.prefixed())); }
+  Uuid uuid() {
+    Uuid id;
+    ByteView bytes = reader_.raw(id.bytes.size());
+    if (reader_.ok()) std::copy(bytes.begin(), bytes.end(), id.bytes.begin());
+    return id;
+  }
+  std::optional<std::string> nullable() {
+    uint64_t size_and_one = reader_.unsigned_varint();
+    if (size_and_one == 0) return std::nullopt;
+    return std::string(as_text(reader_.raw(size_and_one - 1)));
+  }
+  bool flag(uint8_t flags, uint8_t bit) { return (flags & bit) != 0; }
+
+  RegisterBroker register_broker() {
+    RegisterBroker c;
+    c.broker = BrokerId(static_cast<int32_t>(reader_.unsigned_varint32()));
+    c.highest_level = FeatureLevel(reader_.unsigned_varint32());
+    c.endpoints.resize(reader_.count(4));
+    for (Endpoint& endpoint : c.endpoints) {
+      endpoint.listener = text();
+      endpoint.host = text();
+      endpoint.port = reader_.be<uint16_t>();
+    }
+    c.rack = text();
+    return c;
+  }
+
+  SetLimits set_limits() {
+    SetLimits c;
+    c.producer_batches_kept = reader_.unsigned_varint32();
+    c.partitions_max = reader_.unsigned_varint32();
+    c.producer_expiry_ms = reader_.unsigned_varint();
+    return c;
+  }
+
+  CreateTopic create_topic() {
+    CreateTopic c;
+    c.id = uuid();
+    c.name = text();
+    c.partitions = reader_.unsigned_varint32();
+    size_t configs = reader_.count(2);
+    for (size_t i = 0; i < configs && reader_.ok(); ++i) {
+      std::string name = text();
+      // Names rise, so that one topic has one encoding.
+      if (!c.configs.empty() && name <= c.configs.rbegin()->first) reader_.fail();
+      c.configs.emplace_hint(c.configs.end(), std::move(name), text());
+    }
+    return c;
+  }
+
+  AlterTopicConfigs alter_topic_configs() {
+    AlterTopicConfigs c;
+    c.topic = uuid();
+    size_t changes = reader_.count(2);
+    for (size_t i = 0; i < changes && reader_.ok(); ++i) {
+      std::string name = text();
+      if (!c.changes.empty() && name <= c.changes.rbegin()->first) reader_.fail();
+      c.changes.emplace_hint(c.changes.end(), std::move(name), nullable());
+    }
+    return c;
+  }
+
+  ObjectId object() {
+    Incarnation incarnation(header_.incarnation.value() - reader_.unsigned_varint());
+    return ObjectId{incarnation, ObjectNumber(reader_.unsigned_varint())};
+  }
+
+  CommitObject commit_object() {
+    CommitObject c;
+    c.object = object();
+    c.epoch = FenceEpoch(reader_.unsigned_varint());
+    c.bytes = reader_.unsigned_varint();
+    c.crc = reader_.be<uint32_t>();
+    c.run_count = reader_.unsigned_varint32();
+    c.runs.resize(reader_.count(kRunBytesMin));
+    EntryRunContext context{.max_timestamp = header_.time.value()};
+    for (Run& r : c.runs) {
+      if (!reader_.ok()) break;
+      run(r, context);
+    }
+    return c;
+  }
+
+  ObjectsDeleted objects_deleted() {
+    ObjectsDeleted c;
+    c.objects.resize(reader_.count(2));
+    for (ObjectId& id : c.objects) id = object();
+    return c;
+  }
+
+  void run(Run& r, EntryRunContext& context) {
+    uint8_t flags = reader_.u8();
+    if (flags & ~EntryRunFlags::kKnown) reader_.fail();
+    r.is_transactional = flag(flags, EntryRunFlags::kTransactional);
+    r.is_log_append_time = flag(flags, EntryRunFlags::kLogAppendTime);
+    r.index = flag(flags, EntryRunFlags::kIndexFollows) ? reader_.unsigned_varint32() : context.next_index;
+    int64_t partition = sum(context.partition, reader_.varint());
+    if (partition < 0 || partition > UINT32_MAX) return reader_.fail();
+    r.partition = PartitionHandle(static_cast<uint32_t>(partition));
+    r.position =
+        flag(flags, EntryRunFlags::kPositionFollows) ? reader_.unsigned_varint() : context.next_position;
+    r.bytes = reader_.unsigned_varint32();
+    r.records = reader_.unsigned_varint32();
+    r.max_timestamp = sum(context.max_timestamp, reader_.varint());
+    if (flag(flags, EntryRunFlags::kOneProducer)) {
+      if (flag(flags, EntryRunFlags::kProducerList)) return reader_.fail();
+      r.producers.push_back(producer(r.bytes, r.records, context));
+    } else if (flag(flags, EntryRunFlags::kProducerList)) {
+      producers(r, context);
+    }
+    context.next_index = r.index + 1;
+    context.next_position = r.position + r.bytes;
+    context.partition = r.partition.value();
+    context.max_timestamp = r.max_timestamp;
+  }
+
+  void producers(Run& r, EntryRunContext& context) {
+    size_t batches = reader_.count(kProducerBatchBytesMin);
+    if (batches == 0) return reader_.fail();  // no list has one encoding: the flag is clear
+    r.producers.reserve(batches);
+    for (size_t i = 0; i < batches && reader_.ok(); ++i) {
+      uint32_t bytes = reader_.unsigned_varint32();
+      uint32_t records = reader_.unsigned_varint32();
+      r.producers.push_back(producer(bytes, records, context));
+    }
+  }
+
+  ProducerBatch producer(uint32_t bytes, uint32_t records, EntryRunContext& context) {
+    ProducerBatch batch{.bytes = bytes, .records = records};
+    batch.producer_id = ProducerId(sum(context.producer_id, reader_.varint()));
+    uint32_t epoch = reader_.unsigned_varint32();
+    if (epoch > UINT16_MAX) reader_.fail();
+    batch.epoch = ProducerEpoch(static_cast<int16_t>(epoch));
+    batch.first_sequence = Sequence(static_cast<int32_t>(reader_.unsigned_varint32()));
+    context.producer_id = batch.producer_id.value();
+    return batch;
+  }
+
+  ByteReader& reader_;
+  const Entry& header_;
+};
+
+// The level whose grammar first had the command: an entry may hold only what its own level has.
+FeatureLevel level_of(CommandKind) { return FeatureLevel(1); }
+
+// Version and checksum; `reader` then stands at the header and ends before the checksum.
+Result<ByteReader, EntryError> open_frame(ByteView bytes) {
+  if (bytes.size() < 1 + kEntryChecksumBytes) return fail(EntryErrc::kMalformed, "shorter than its frame");
+  if (bytes[0] != kEntryVersion) return fail(EntryErrc::kUnknownVersion, fmt::format("version {}", bytes[0]));
+  ByteView covered = bytes.first(bytes.size() - kEntryChecksumBytes);
+  if (crc32c(covered) != load_be<uint32_t>(bytes.data() + covered.size())) {
+    return fail(EntryErrc::kBadChecksum, "the checksum does not match");
+  }
+  return ByteReader(covered.subspan(1));
+}
+
+Entry read_header(ByteReader& reader) {
+  Entry entry;
+  entry.nonce = Nonce(reader.be<uint64_t>());
+  entry.incarnation = Incarnation(reader.unsigned_varint());
+  entry.sequence = EntrySequence(reader.unsigned_varint());
+  entry.level = FeatureLevel(reader.unsigned_varint32());
+  uint32_t shard = reader.unsigned_varint32();
+  if (shard > UINT16_MAX || entry.level.value() == 0) reader.fail();
+  entry.shard = static_cast<uint16_t>(shard);
+  entry.time = WallTime(reader.varint());
+  return entry;
+}
+
+}  // namespace
+
+Result<Entry, EntryError> decode_entry_header(ByteView bytes) {
+  auto reader = open_frame(bytes);
+  if (!reader) return pass_error(reader);
+  Entry entry = read_header(*reader);
+  if (!reader->ok()) return fail(EntryErrc::kMalformed, "the header does not decode");
+  return entry;
+}
+
+Result<Entry, EntryError> decode_entry(ByteView bytes) {
+  auto reader = open_frame(bytes);
+  if (!reader) return pass_error(reader);
+  Entry entry = read_header(*reader);
+  if (!reader->ok()) return fail(EntryErrc::kMalformed, "the header does not decode");
+  if (entry.level > kHighestFeatureLevel) {
+    return fail(EntryErrc::kUnknownVersion, fmt::format("feature level {}", entry.level));
+  }
+  size_t commands = reader->count(2);
+  entry.commands.reserve(commands);
+  CommandDecoder decoder(*reader, entry);
+  for (size_t i = 0; i < commands && reader->ok(); ++i) {
+    CommandKind kind{reader->u8()};
+    if (level_of(kind) > entry.level) reader->fail();
+    entry.commands.push_back(decoder.decode(kind));
+  }
+  if (!reader->at_end()) {
+    return fail(EntryErrc::kMalformed, fmt::format("command {} does not decode", entry.commands.size()));
+  }
+  return entry;
+}
+
+}  // namespace varve::metadata
