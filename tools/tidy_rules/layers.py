@@ -47,10 +47,10 @@ ALLOWED = {
     "sim": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",
             "apps/", "sim/"],
     "sim/checkers": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "sim"],
-    "sim/workload": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "broker/", "sim",
-                     "sim/checkers"],
-    "sim/scenarios": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "broker/", "sim",
-                      "sim/checkers", "sim/workload"],
+    "sim/workload": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",
+                     "sim", "sim/checkers"],
+    "sim/scenarios": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",
+                      "sim", "sim/checkers", "sim/workload"],
 }
 TOP_FOLDERS = sorted({folder.split("/")[0] for folder in ALLOWED})
 

@@ -1,4 +1,4 @@
-// Makes record batches, for tests and the simulator.
+// Makes record batches, for clients, tests and the simulator.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,13 @@ class BatchBuilder {
   void add(const NewRecord& record) { add_at(next_delta_, record); }
   // At a distance from the base offset that is above the last record's: compaction leaves gaps.
   void add_at(int32_t offset_delta, const NewRecord& record);
+
+  // Of the batch to be built; a client learns them last.
+  void set_producer(ProducerId id, ProducerEpoch epoch, Sequence base_sequence) {
+    options_.producer_id = id;
+    options_.producer_epoch = epoch;
+    options_.base_sequence = base_sequence;
+  }
 
   int32_t record_count() const { return count_; }
   // Of the batch so far, uncompressed.

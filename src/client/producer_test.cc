@@ -1,0 +1,440 @@
+#include "client/producer.h"
+
+#include <gtest/gtest.h>
+
+#include "client/fetcher.h"
+#include "client/scripted_broker_testing.h"
+#include "protocol/messages/init_producer_id.h"
+#include "sim/broker_fixture.h"
+#include "sim/requests.h"
+
+namespace varve::client {
+namespace {
+
+using protocol::ErrorCode;
+using protocol::ProduceRequest;
+using protocol::ProduceResponse;
+using protocol::records::BatchHeader;
+using runtime::Completion;
+using runtime::Task;
+
+constexpr PartitionIndex kZero{0};
+
+NewRecord record_of(std::string value) {
+  return {.key = "k", .value = std::move(value), .headers = {}, .timestamp = {}};
+}
+
+// What a script saw of one batch.
+struct Seen {
+  BatchHeader header;
+  int16_t version = 0;
+};
+
+class ScriptedProducerTest : public ScriptedTest {
+ protected:
+  ScriptedProducerTest() {
+    broker_.lead({{"t", 2}});
+    broker_.on<protocol::InitProducerIdRequest>([this](const auto&, int16_t) {
+      protocol::InitProducerIdResponse response;
+      response.producer_id = ProducerId(100 + static_cast<int64_t>(identities_++));
+      response.producer_epoch = first_epoch_;
+      return response;
+    });
+  }
+  // `answer(number of the batch among all seen, header)`: nullopt means no answer.
+  using Answer = std::function<std::optional<ErrorCode>(size_t, const BatchHeader&)>;
+  void answer_with(Answer answer) {
+    broker_.on<ProduceRequest>(
+        [this, answer = std::move(answer)](const ProduceRequest& request,
+                                           int16_t version) -> std::optional<ProduceResponse> {
+          ProduceResponse response;
+          for (const auto& topic : request.topic_data) {
+            auto& rows = response.responses.emplace_back();
+            rows.name = topic.name;
+            rows.topic_id = topic.topic_id;
+            for (const auto& data : topic.partition_data) {
+              Slice bytes = data.records->joined();
+              seen_.push_back({BatchHeader::decode(bytes.view()), version});
+              auto code = answer(seen_.size() - 1, seen_.back().header);
+              if (!code) return std::nullopt;
+              auto& row = rows.partition_responses.emplace_back();
+              row.index = data.index;
+              row.error_code = *code;
+              row.base_offset = *code == ErrorCode::kNone ? Offset(next_offset_) : Offset(-1);
+              if (*code == ErrorCode::kNone) next_offset_ += seen_.back().header.record_count;
+            }
+          }
+          return response;
+        });
+  }
+  static ProducerOptions quick() {
+    ProducerOptions options;
+    options.linger = 0ms;
+    options.request_timeout = 2s;
+    return options;
+  }
+  static Task<Producer::Result> sent(Producer& producer, std::string value) {
+    Completion<Producer::Result> result = producer.send("t", kZero, record_of(std::move(value)));
+    co_return co_await result.wait();
+  }
+
+  std::vector<Seen> seen_;
+  size_t identities_ = 0;
+  ProducerEpoch first_epoch_{0};
+  int64_t next_offset_ = 0;
+};
+
+TEST_F(ScriptedProducerTest, RecordsThatLingerTogetherAreOneBatchAndEachHasItsOffset) {
+  answer_with([](size_t, const auto&) { return ErrorCode::kNone; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.linger = 50ms;
+    Producer producer(*cluster, options);
+    producer.start();
+    std::vector<Completion<Producer::Result>> results;
+    for (int i = 0; i < 5; ++i) results.push_back(producer.send("t", kZero, record_of("v")));
+    for (int i = 0; i < 5; ++i) {
+      auto result = co_await results[static_cast<size_t>(i)].wait();
+      EXPECT_TRUE(result);
+      EXPECT_EQ(result->offset, Offset(i));
+      EXPECT_EQ(result->topic, ScriptedBroker::id_of("t"));
+    }
+    EXPECT_EQ(producer.buffered_bytes(), 0u);
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  ASSERT_EQ(seen_.size(), 1u);
+  EXPECT_EQ(seen_[0].header.record_count, 5);
+  EXPECT_EQ(seen_[0].header.producer_id, ProducerId(100));
+  EXPECT_EQ(seen_[0].version, ProduceRequest::kMaxVersion);
+}
+
+TEST_F(ScriptedProducerTest, ABatchThatIsFullDoesNotLinger) {
+  answer_with([](size_t, const auto&) { return ErrorCode::kNone; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.linger = 60min;
+    options.batch_bytes_max = 1'000;
+    Producer producer(*cluster, options);
+    producer.start();
+    auto first = producer.send("t", kZero, record_of(std::string(700, 'x')));
+    auto second = producer.send("t", kZero, record_of(std::string(700, 'y')));
+    EXPECT_TRUE(co_await first.wait());
+    EXPECT_FALSE(second.is_set());
+    co_await producer.flush();
+    EXPECT_TRUE(second.is_set());
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  EXPECT_EQ(seen_.size(), 2u);
+}
+
+TEST_F(ScriptedProducerTest, WhatGetsNoAnswerIsSentAgainUnderTheSameSequence) {
+  answer_with([](size_t number, const auto&) {
+    return number == 1 ? std::nullopt : std::optional(ErrorCode::kNone);
+  });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    Producer producer(*cluster, quick());
+    producer.start();
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(co_await sent(producer, "v"));
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  ASSERT_EQ(seen_.size(), 4u);
+  EXPECT_EQ(seen_[1].header, seen_[2].header);
+  EXPECT_EQ(seen_[2].header.base_sequence, Sequence(1));
+  EXPECT_EQ(seen_[3].header.base_sequence, Sequence(2));
+}
+
+TEST_F(ScriptedProducerTest, FiveAreInFlightAndNoMore) {
+  size_t waiting = 0;
+  answer_with([&](size_t number, const auto&) -> std::optional<ErrorCode> {
+    if (number == 0) return ErrorCode::kNone;
+    ++waiting;
+    return std::nullopt;
+  });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.batch_bytes_max = 1;
+    options.request_timeout = 60s;
+    Producer producer(*cluster, options);
+    producer.start();
+    EXPECT_TRUE(co_await sent(producer, "v"));
+    for (int i = 0; i < 9; ++i) producer.send("t", kZero, record_of("v"));
+    co_await runtime::sleep_for(10s);
+    EXPECT_EQ(waiting, 5u);
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    EXPECT_EQ(seen_[i].header.base_sequence, Sequence(static_cast<int32_t>(i)));
+  }
+}
+
+TEST_F(ScriptedProducerTest, ABatchStoredLongAgoIsASuccessWithoutAnOffset) {
+  answer_with([](size_t, const auto&) { return ErrorCode::kDuplicateSequenceNumber; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    Producer producer(*cluster, quick());
+    producer.start();
+    auto result = co_await sent(producer, "v");
+    EXPECT_TRUE(result);
+    EXPECT_EQ(result->offset, Offset(-1));
+    co_await producer.close();
+    co_await cluster->close();
+  });
+}
+
+TEST_F(ScriptedProducerTest, AnErrorThatStaysIsTheResultAndTheNextEpochBegins) {
+  answer_with(
+      [](size_t number, const auto&) { return number == 1 ? ErrorCode::kInvalidRecord : ErrorCode::kNone; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    Producer producer(*cluster, quick());
+    producer.start();
+    EXPECT_TRUE(co_await sent(producer, "v"));
+    auto refused = co_await sent(producer, "bad");
+    EXPECT_FALSE(refused);
+    EXPECT_TRUE(refused.error().is(ErrorCode::kInvalidRecord));
+    EXPECT_FALSE(refused.error().is_retriable());
+    EXPECT_TRUE(co_await sent(producer, "v"));
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  ASSERT_EQ(seen_.size(), 3u);
+  EXPECT_EQ(seen_[1].header.base_sequence, Sequence(1));
+  EXPECT_EQ(seen_[2].header.producer_epoch, ProducerEpoch(1));
+  EXPECT_EQ(seen_[2].header.base_sequence, Sequence(0));
+}
+
+TEST_F(ScriptedProducerTest, ABrokenSequenceBeginsTheNextEpochAndNothingIsLost) {
+  // The broker has lost what it knew of the producer.
+  answer_with([](size_t, const BatchHeader& header) {
+    bool is_broken = header.producer_epoch == ProducerEpoch(0) && header.base_sequence > Sequence(0);
+    return is_broken ? ErrorCode::kOutOfOrderSequenceNumber : ErrorCode::kNone;
+  });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    Producer producer(*cluster, quick());
+    producer.start();
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(co_await sent(producer, "v")) << i;
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  EXPECT_EQ(seen_.back().header.producer_epoch, ProducerEpoch(1));
+  EXPECT_EQ(seen_.back().header.base_sequence, Sequence(2));
+}
+
+TEST_F(ScriptedProducerTest, AfterTheLastEpochComesAnotherId) {
+  first_epoch_ = ProducerEpoch(INT16_MAX);
+  answer_with(
+      [](size_t number, const auto&) { return number == 0 ? ErrorCode::kInvalidRecord : ErrorCode::kNone; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    Producer producer(*cluster, quick());
+    producer.start();
+    EXPECT_FALSE(co_await sent(producer, "bad"));
+    EXPECT_TRUE(co_await sent(producer, "v"));
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  EXPECT_EQ(seen_.back().header.producer_id, ProducerId(101));
+}
+
+TEST_F(ScriptedProducerTest, WhatIsNotDeliveredInTimeFailsAndIsNotSentTwice) {
+  bool is_silent = true;
+  answer_with(
+      [&](size_t, const auto&) { return is_silent ? std::nullopt : std::optional(ErrorCode::kNone); });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.delivery_timeout = 7s;
+    Producer producer(*cluster, options);
+    producer.start();
+    MonotonicTime begun = world_.now();
+    auto late = co_await sent(producer, "late");
+    EXPECT_FALSE(late);
+    EXPECT_EQ(late.error().cause, ClientErrc::kTimeout);
+    EXPECT_TRUE(late.error().leaves_doubt());
+    EXPECT_GE(world_.now() - begun, 7s);
+    EXPECT_LE(world_.now() - begun, 12s);
+    is_silent = false;
+    EXPECT_TRUE(co_await sent(producer, "v"));
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  EXPECT_EQ(seen_.back().header.producer_epoch, ProducerEpoch(1));
+  EXPECT_EQ(seen_.back().header.base_sequence, Sequence(0));
+}
+
+TEST_F(ScriptedProducerTest, LimitsAreErrorsAtOnceAndCloseEndsWhatIsOpen) {
+  answer_with([](size_t, const auto&) { return std::nullopt; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.buffer_bytes_max = 1'000;
+    options.request_bytes_max = 800;
+    Producer producer(*cluster, options);
+    producer.start();
+    EXPECT_EQ((co_await sent(producer, std::string(900, 'x'))).error().cause, ClientErrc::kOverLimit);
+    auto open = producer.send("t", kZero, record_of(std::string(700, 'x')));
+    EXPECT_EQ((co_await sent(producer, std::string(700, 'x'))).error().cause, ClientErrc::kOverLimit);
+    co_await producer.close();
+    EXPECT_EQ((co_await open.wait()).error().cause, ClientErrc::kStopped);
+    EXPECT_EQ((co_await sent(producer, "v")).error().cause, ClientErrc::kStopped);
+    co_await cluster->close();
+  });
+}
+
+TEST_F(ScriptedProducerTest, ATopicThatIsNotThereIsWaitedForUntilTheTimeoutOrAnErrorThatStays) {
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.delivery_timeout = 3s;
+    Producer producer(*cluster, options);
+    producer.start();
+    auto absent = co_await producer.send("absent", kZero, record_of("v")).wait();
+    EXPECT_EQ(absent.error().cause, ClientErrc::kTimeout);
+    co_await producer.close();
+    co_await cluster->close();
+  });
+}
+
+// Against whole brokers.
+class BrokerProducerTest : public sim::BrokerFixture {
+ protected:
+  std::unique_ptr<Cluster> make_cluster() {
+    ClusterOptions options;
+    for (auto& broker : brokers_) options.bootstrap.push_back({broker->node().host(), kKafkaPort});
+    return std::make_unique<Cluster>(client_node_.process(), client_node_.process().io(0), options);
+  }
+  static Task<> create(Cluster& cluster, std::string topic, int32_t partitions) {
+    auto made = co_await cluster.ask_controller(sim::create_request(topic, partitions));
+    EXPECT_TRUE(made);
+    EXPECT_EQ(made->topics.at(0).error_code, ErrorCode::kNone);
+  }
+  // Everything from the start of a partition on.
+  static Task<std::vector<ConsumedRecord>> read(Cluster& cluster, TopicPartition at, size_t count) {
+    Fetcher fetcher(cluster, {});
+    auto topic = co_await cluster.topic(at.topic);
+    auto start = co_await fetcher.find_end(at, OffsetReset::kEarliest);
+    EXPECT_TRUE(topic && start);
+    fetcher.put(at, topic->id, *start);
+    std::vector<ConsumedRecord> all;
+    MonotonicTime until = cluster.now() + 60s;
+    while (all.size() < count && cluster.now() < until) {
+      co_await fetcher.advance();
+      for (ConsumedRecord& record : fetcher.take(7)) all.push_back(std::move(record));
+      if (all.size() < count) co_await fetcher.wait(cluster.now() + 1s);
+    }
+    co_await fetcher.close();
+    co_return all;
+  }
+};
+
+TEST_F(BrokerProducerTest, RecordsOfEveryCodecComeBackAsTheyWent) {
+  start_brokers(2);
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    for (Codec codec : kAllCodecs) {
+      std::string topic = "c" + std::to_string(static_cast<int>(codec));
+      co_await create(*cluster, topic, 2);
+      ProducerOptions options;
+      options.codec = codec;
+      Producer producer(*cluster, options);
+      producer.start();
+      std::vector<Completion<Producer::Result>> results;
+      for (int i = 0; i < 60; ++i) {
+        NewRecord record = record_of(std::to_string(i));
+        if (i % 7 == 0) record.key = std::nullopt;
+        if (i % 11 == 0) record.value = std::nullopt;
+        if (i % 5 == 0) record.headers = {{"h", "1"}, {"empty", std::nullopt}};
+        record.timestamp = WallTime(1'000 + i);
+        results.push_back(producer.send(topic, PartitionIndex(i % 2), record));
+      }
+      for (size_t i = 0; i < results.size(); ++i) {
+        auto result = co_await results[i].wait();
+        EXPECT_TRUE(result);
+        EXPECT_EQ(result->offset, Offset(static_cast<int64_t>(i / 2)));
+      }
+      auto records = co_await read(*cluster, {topic, PartitionIndex(1)}, 30);
+      EXPECT_EQ(records.size(), 30u);
+      for (size_t i = 0; i < records.size(); ++i) {
+        size_t number = 2 * i + 1;
+        EXPECT_EQ(records[i].offset, Offset(static_cast<int64_t>(i)));
+        EXPECT_EQ(records[i].timestamp, WallTime(1'000 + static_cast<int64_t>(number)));
+        EXPECT_EQ(records[i].key.has_value(), number % 7 != 0);
+        EXPECT_EQ(records[i].value, number % 11 == 0 ? std::nullopt : std::optional(std::to_string(number)));
+        EXPECT_EQ(records[i].headers.size(), number % 5 == 0 ? 2u : 0u);
+      }
+      co_await producer.close();
+    }
+    co_await cluster->close();
+  });
+}
+
+TEST_F(BrokerProducerTest, ThroughLostConnectionsAndCrashesEachRecordIsStoredOnceAndInOrder) {
+  start_brokers(3);
+  constexpr size_t kRecords = 300;
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    co_await create(*cluster, "t", 1);
+    sim::NetworkFaults faults;
+    faults.cut = 60;
+    network_.set_faults(faults);
+    ProducerOptions options;
+    options.batch_bytes_max = 300;
+    options.request_timeout = 3s;
+    Producer producer(*cluster, options);
+    producer.start();
+    std::vector<Completion<Producer::Result>> results;
+    for (size_t i = 0; i < kRecords; ++i) {
+      results.push_back(producer.send("t", kZero, record_of(std::to_string(i))));
+      if (i % 10 == 0) co_await runtime::sleep_for(100ms);
+      if (i == 150) {
+        brokers_[0]->crash();
+        brokers_[0]->boot();
+      }
+    }
+    Offset last(-1);
+    for (auto& result : results) {
+      auto delivered = co_await result.wait();
+      EXPECT_TRUE(delivered) << delivered.error().message;
+      if (!delivered || delivered->offset == Offset(-1)) continue;
+      EXPECT_GT(delivered->offset, last);
+      last = delivered->offset;
+    }
+    network_.set_faults({});
+    auto records = co_await read(*cluster, {"t", kZero}, kRecords);
+    EXPECT_EQ(records.size(), kRecords);
+    for (size_t i = 0; i < records.size(); ++i) EXPECT_EQ(records[i].value, std::to_string(i));
+    co_await producer.close();
+    co_await cluster->close();
+  });
+}
+
+TEST_F(BrokerProducerTest, WithoutAcksNothingIsWaitedFor) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    co_await create(*cluster, "t", 1);
+    ProducerOptions options;
+    options.is_idempotent = false;
+    options.acks = 0;
+    Producer producer(*cluster, options);
+    producer.start();
+    auto result = co_await producer.send("t", kZero, record_of("v")).wait();
+    EXPECT_TRUE(result);
+    EXPECT_EQ(result->offset, Offset(-1));
+    EXPECT_EQ((co_await read(*cluster, {"t", kZero}, 1)).size(), 1u);
+    co_await producer.close();
+    co_await cluster->close();
+  });
+}
+
+}  // namespace
+}  // namespace varve::client
