@@ -19,8 +19,10 @@
 namespace varve::broker {
 namespace {
 
+constexpr std::string_view kListener = "PLAINTEXT";
+
 metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& settings,
-                                     const Server& server) {
+                                     uint16_t bound_port) {
   metadata::ClientConfig config;
   config.broker = settings.broker_id;
   config.rack = settings.rack;
@@ -28,14 +30,11 @@ metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& s
   config.snapshot_after_bytes = settings.snapshot_after_bytes;
   config.snapshot_after_time = world.snapshot_after_time;
   config.proposals_waiting_max = settings.limits.proposals_waiting_max;
-  for (const ListenerSettings& listener : settings.all_listeners()) {
-    metadata::Endpoint endpoint;
-    endpoint.listener = listener.name;
-    endpoint.host = listener.advertised.host;
-    endpoint.port =
-        listener.advertised.port != 0 ? listener.advertised.port : server.local(listener.name).port;
-    config.endpoints.push_back(std::move(endpoint));
-  }
+  metadata::Endpoint endpoint;
+  endpoint.listener = kListener;
+  endpoint.host = settings.advertised.host;
+  endpoint.port = settings.advertised.port != 0 ? settings.advertised.port : bound_port;
+  config.endpoints.push_back(std::move(endpoint));
   return config;
 }
 
@@ -94,8 +93,7 @@ struct Broker::Impl {
 
   // Everything that stands on the metadata client, which needs the bound address.
   struct Parts {
-    // `server` has bound its addresses.
-    Parts(Impl& impl, const Server& server);
+    Parts(Impl& impl, uint16_t kafka_port);
 
     metadata::MetadataClient metadata;
     storage::BlockCache cache;
@@ -145,9 +143,9 @@ struct Broker::Impl {
   bool is_joined = false;
 };
 
-Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
+Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
     : metadata(impl.world.runtime, impl.world.log, impl.store,
-               client_config(impl.world, impl.settings, server), impl.logger, impl.metrics, impl.bugs),
+               client_config(impl.world, impl.settings, kafka_port), impl.logger, impl.metrics, impl.bugs),
       cache(cache_config(impl.settings), impl.metrics),
       ingest(impl.world.runtime, metadata, impl.store, cache,
              ingest_config(impl.settings, impl.world.commit_interval), impl.settings.limits,
@@ -162,7 +160,6 @@ Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
       services{.runtime = impl.world.runtime,
                .settings = impl.settings,
                .authorizer = impl.world.authorizer,
-               .quotas = impl.world.quotas,
                .metadata = metadata,
                .ingest = ingest,
                .fetcher = fetcher,
@@ -196,18 +193,15 @@ runtime::Task<Result<void, BrokerError>> Broker::Impl::start() {
   }
   is_http_bound = true;
   http.start();
-  server =
-      std::make_unique<Server>(world.runtime, gate, settings.limits, logger.component("server"), metrics);
-  for (const ListenerSettings& listener : settings.all_listeners()) {
-    auto bound = server->listen(listener.name, listener.address);
-    if (!bound) {
-      co_return refuse(BrokerError::Code::kAddress,
-                       fmt::format("cannot listen on {} ({}): {}", listener.address.to_string(),
-                                   settings.listeners.empty() ? "KAFSCALE_BROKER_ADDR" : "KAFKA_LISTENERS",
-                                   bound.error().message));
-    }
+  server = std::make_unique<Server>(world.runtime, gate, settings.limits, std::string(kListener),
+                                    logger.component("server"), metrics);
+  auto bound = server->listen(settings.kafka_address);
+  if (!bound) {
+    co_return refuse(BrokerError::Code::kAddress,
+                     fmt::format("cannot listen on {} (KAFSCALE_BROKER_ADDR): {}",
+                                 settings.kafka_address.to_string(), bound.error().message));
   }
-  parts = std::make_unique<Parts>(*this, *server);
+  parts = std::make_unique<Parts>(*this, server->local().port);
   gate.handlers = &parts->handlers;
   std::optional<JoinResult> joined = co_await join();
   if (!joined) {
@@ -297,12 +291,7 @@ runtime::Completion<metadata::FatalError> Broker::fatal() const {
   return impl_->parts ? impl_->parts->metadata.fatal() : runtime::Completion<metadata::FatalError>();
 }
 
-const runtime::Address& Broker::kafka_address() const {
-  return kafka_address(impl_->settings.all_listeners().front().name);
-}
-const runtime::Address& Broker::kafka_address(std::string_view listener) const {
-  return impl_->server->local(listener);
-}
+const runtime::Address& Broker::kafka_address() const { return impl_->server->local(); }
 const runtime::Address& Broker::http_address() const { return impl_->http.local(); }
 metadata::MetadataClient* Broker::metadata() { return impl_->parts ? &impl_->parts->metadata : nullptr; }
 

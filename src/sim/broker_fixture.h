@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "broker/broker.h"
+#include "client/frame_io.h"
 #include "protocol/frame.h"
 #include "protocol/message_codec.h"
 #include "sim/metadata_log.h"
@@ -29,19 +30,15 @@ class RawClient {
 
   // False: the connection is gone.
   runtime::Task<bool> send(std::vector<Slice> frame) {
-    std::vector<ByteView> views;
-    for (const Slice& slice : frame) views.push_back(slice.view());
-    auto written = co_await stream_->write(views);
+    auto written = co_await client::write_frame(*stream_, std::move(frame));
     co_return written.has_value();
   }
 
   // The next frame without its length; nullopt: the connection was closed.
   runtime::Task<std::optional<Slice>> receive() {
-    std::vector<uint8_t> length(protocol::kFrameLengthBytes);
-    if (!co_await fill(length)) co_return std::nullopt;
-    std::vector<uint8_t> frame(load_be<uint32_t>(length.data()));
-    if (!co_await fill(frame)) co_return std::nullopt;
-    co_return Slice::take(std::move(frame));
+    auto frame = co_await client::read_frame(*stream_, kFrameBytesMax);
+    if (!frame) co_return std::nullopt;
+    co_return std::move(*frame);
   }
 
   // Sends without waiting; the correlation id to expect(), or 0 if the connection is gone.
@@ -75,18 +72,12 @@ class RawClient {
   }
   runtime::Task<bool> is_closed() {
     std::vector<uint8_t> byte(1);
-    co_return !co_await fill(byte);
+    auto read = co_await stream_->read_some(byte);
+    co_return !read || *read == 0;
   }
 
  private:
-  runtime::Task<bool> fill(MutableByteView bytes) {
-    while (!bytes.empty()) {
-      auto read = co_await stream_->read_some(bytes);
-      if (!read || *read == 0) co_return false;
-      bytes = bytes.subspan(*read);
-    }
-    co_return true;
-  }
+  static constexpr size_t kFrameBytesMax = 256 * kMiB;
 
   std::unique_ptr<runtime::Stream> stream_;
   int32_t last_id_ = 0;
@@ -104,14 +95,12 @@ class BrokerNode {
  public:
   BrokerNode(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
              broker::Settings settings, std::string host, Logger logger = {},
-             const broker::Authorizer& authorizer = broker::allow_everything(),
-             broker::ClientQuotas* quotas = nullptr)
+             const broker::Authorizer& authorizer = broker::allow_everything())
       : log_(log),
         store_(store),
         settings_(std::move(settings)),
         logger_(std::move(logger)),
         authorizer_(authorizer),
-        quotas_(quotas),
         node_(world, {.host = std::move(host)}, &network) {
     make();
   }
@@ -138,15 +127,14 @@ class BrokerNode {
   struct Program {
     Program(Process& process, SimMetadataLog& shared_log, SimObjectStore& shared_store,
             const std::string& host, const broker::Settings& settings, const Logger& logger,
-            const broker::Authorizer& authorizer, broker::ClientQuotas* quotas)
+            const broker::Authorizer& authorizer)
         : log(shared_log.client(process)),
           store(shared_store.client(host)),
           broker({.runtime = process,
                   .store = *store,
                   .log = *log,
                   .commit_interval = 5ms,
-                  .authorizer = authorizer,
-                  .quotas = quotas},
+                  .authorizer = authorizer},
                  settings, logger, metrics) {}
     MetricRegistry metrics;
     std::unique_ptr<metadata::MetadataLog> log;
@@ -159,7 +147,7 @@ class BrokerNode {
 
   void make() {
     program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), settings_, logger_,
-                                         authorizer_, quotas_);
+                                         authorizer_);
     program_->scope.spawn(node_.process().io(0), "start", start(*program_));
   }
   static runtime::Task<> start(Program& program) {
@@ -173,7 +161,6 @@ class BrokerNode {
   const broker::Settings settings_;
   const Logger logger_;
   const broker::Authorizer& authorizer_;
-  broker::ClientQuotas* const quotas_;
   Node node_;
   std::unique_ptr<Program> program_;
 };
@@ -207,7 +194,7 @@ class BrokerFixture : public ::testing::Test {
   BrokerNode& add_broker(broker::Settings settings) {
     std::string host = "broker" + std::to_string(settings.broker_id.value());
     brokers_.push_back(std::make_unique<BrokerNode>(world_, network_, log_, store_, std::move(settings), host,
-                                                    logger_, *authorizer_, quotas_));
+                                                    logger_, *authorizer_));
     return *brokers_.back();
   }
   void wait_until_serving() {
@@ -245,7 +232,6 @@ class BrokerFixture : public ::testing::Test {
   Node client_node_;
   // Of brokers added from now on.
   const broker::Authorizer* authorizer_ = &broker::allow_everything();
-  broker::ClientQuotas* quotas_ = nullptr;
   KeptLines warnings_;  // of all brokers
   Logger logger_{warnings_, [] { return WallTime(0); }, LogLevel::kWarn, "broker"};
   std::vector<std::unique_ptr<BrokerNode>> brokers_;

@@ -31,8 +31,8 @@ Task<std::shared_ptr<KafkaConnection>> KafkaClient::connect(std::string host) {
   connections_.erase(host);
   auto stream = co_await process_.network().connect({host, kKafkaPort}, now() + kConnectTimeout);
   if (!stream) co_return nullptr;
-  auto connection = std::make_shared<KafkaConnection>(std::move(*stream), ++context_.connections, name_);
-  connection->start(executor(), scope_);
+  auto opened = client::Connection::open(executor(), scope_, std::move(*stream), {.client_id = name_});
+  auto connection = std::make_shared<KafkaConnection>(std::move(opened), ++context_.connections);
   auto [at, is_new] = connections_.insert_or_assign(host, connection);
   co_return at->second;
 }
