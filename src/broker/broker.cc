@@ -19,10 +19,8 @@
 namespace varve::broker {
 namespace {
 
-constexpr std::string_view kListener = "PLAINTEXT";
-
 metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& settings,
-                                     uint16_t bound_port) {
+                                     const Server& server) {
   metadata::ClientConfig config;
   config.broker = settings.broker_id;
   config.rack = settings.rack;
@@ -30,11 +28,14 @@ metadata::ClientConfig client_config(const BrokerWorld& world, const Settings& s
   config.snapshot_after_bytes = settings.snapshot_after_bytes;
   config.snapshot_after_time = world.snapshot_after_time;
   config.proposals_waiting_max = settings.limits.proposals_waiting_max;
-  metadata::Endpoint endpoint;
-  endpoint.listener = kListener;
-  endpoint.host = settings.advertised.host;
-  endpoint.port = settings.advertised.port != 0 ? settings.advertised.port : bound_port;
-  config.endpoints.push_back(std::move(endpoint));
+  for (const ListenerSettings& listener : settings.all_listeners()) {
+    metadata::Endpoint endpoint;
+    endpoint.listener = listener.name;
+    endpoint.host = listener.advertised.host;
+    endpoint.port =
+        listener.advertised.port != 0 ? listener.advertised.port : server.local(listener.name).port;
+    config.endpoints.push_back(std::move(endpoint));
+  }
   return config;
 }
 
@@ -93,7 +94,8 @@ struct Broker::Impl {
 
   // Everything that stands on the metadata client, which needs the bound address.
   struct Parts {
-    Parts(Impl& impl, uint16_t kafka_port);
+    // `server` has bound its addresses.
+    Parts(Impl& impl, const Server& server);
 
     metadata::MetadataClient metadata;
     storage::BlockCache cache;
@@ -143,9 +145,9 @@ struct Broker::Impl {
   bool is_joined = false;
 };
 
-Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
+Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
     : metadata(impl.world.runtime, impl.world.log, impl.store,
-               client_config(impl.world, impl.settings, kafka_port), impl.logger, impl.metrics, impl.bugs),
+               client_config(impl.world, impl.settings, server), impl.logger, impl.metrics, impl.bugs),
       cache(cache_config(impl.settings), impl.metrics),
       ingest(impl.world.runtime, metadata, impl.store, cache,
              ingest_config(impl.settings, impl.world.commit_interval), impl.settings.limits,
@@ -160,6 +162,7 @@ Broker::Impl::Parts::Parts(Impl& impl, uint16_t kafka_port)
       services{.runtime = impl.world.runtime,
                .settings = impl.settings,
                .authorizer = impl.world.authorizer,
+               .quotas = impl.world.quotas,
                .metadata = metadata,
                .ingest = ingest,
                .fetcher = fetcher,
@@ -193,15 +196,18 @@ runtime::Task<Result<void, BrokerError>> Broker::Impl::start() {
   }
   is_http_bound = true;
   http.start();
-  server = std::make_unique<Server>(world.runtime, gate, settings.limits, std::string(kListener),
-                                    logger.component("server"), metrics);
-  auto bound = server->listen(settings.kafka_address);
-  if (!bound) {
-    co_return refuse(BrokerError::Code::kAddress,
-                     fmt::format("cannot listen on {} (KAFSCALE_BROKER_ADDR): {}",
-                                 settings.kafka_address.to_string(), bound.error().message));
+  server =
+      std::make_unique<Server>(world.runtime, gate, settings.limits, logger.component("server"), metrics);
+  for (const ListenerSettings& listener : settings.all_listeners()) {
+    auto bound = server->listen(listener.name, listener.address);
+    if (!bound) {
+      co_return refuse(BrokerError::Code::kAddress,
+                       fmt::format("cannot listen on {} ({}): {}", listener.address.to_string(),
+                                   settings.listeners.empty() ? "KAFSCALE_BROKER_ADDR" : "KAFKA_LISTENERS",
+                                   bound.error().message));
+    }
   }
-  parts = std::make_unique<Parts>(*this, server->local().port);
+  parts = std::make_unique<Parts>(*this, *server);
   gate.handlers = &parts->handlers;
   std::optional<JoinResult> joined = co_await join();
   if (!joined) {
@@ -291,7 +297,12 @@ runtime::Completion<metadata::FatalError> Broker::fatal() const {
   return impl_->parts ? impl_->parts->metadata.fatal() : runtime::Completion<metadata::FatalError>();
 }
 
-const runtime::Address& Broker::kafka_address() const { return impl_->server->local(); }
+const runtime::Address& Broker::kafka_address() const {
+  return kafka_address(impl_->settings.all_listeners().front().name);
+}
+const runtime::Address& Broker::kafka_address(std::string_view listener) const {
+  return impl_->server->local(listener);
+}
 const runtime::Address& Broker::http_address() const { return impl_->http.local(); }
 metadata::MetadataClient* Broker::metadata() { return impl_->parts ? &impl_->parts->metadata : nullptr; }
 

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/planted_bugs.h"
 #include "broker/security/authorizer.h"
+#include "broker/security/quotas.h"
 #include "broker/settings/settings.h"
 #include "metadata/client/metadata_client.h"
 #include "metadata/log/metadata_log.h"
@@ -39,6 +40,8 @@ struct BrokerWorld {
   Duration snapshot_after_time = 60s;
   // Asked before each answer.
   const Authorizer& authorizer = allow_everything();
+  // Told of each request; nullptr: nobody is throttled.
+  ClientQuotas* quotas = nullptr;
 };
 
 // Life: construct, co_await start() on io(0), serve, co_await stop() on io(0), destroy. After a failed start() stop()
@@ -59,7 +62,8 @@ class Broker {
   runtime::Completion<metadata::FatalError> fatal() const;
 
   // After start(). The ports are the real ones where 0 was asked for.
-  const runtime::Address& kafka_address() const;
+  const runtime::Address& kafka_address() const;  // of the first listener
+  const runtime::Address& kafka_address(std::string_view listener) const;
   const runtime::Address& http_address() const;
   // For simulation and tests. Null before start().
   metadata::MetadataClient* metadata();

@@ -95,12 +95,14 @@ class BrokerNode {
  public:
   BrokerNode(World& world, SimNetwork& network, SimMetadataLog& log, SimObjectStore& store,
              broker::Settings settings, std::string host, Logger logger = {},
-             const broker::Authorizer& authorizer = broker::allow_everything())
+             const broker::Authorizer& authorizer = broker::allow_everything(),
+             broker::ClientQuotas* quotas = nullptr)
       : log_(log),
         store_(store),
         settings_(std::move(settings)),
         logger_(std::move(logger)),
         authorizer_(authorizer),
+        quotas_(quotas),
         node_(world, {.host = std::move(host)}, &network) {
     make();
   }
@@ -127,14 +129,15 @@ class BrokerNode {
   struct Program {
     Program(Process& process, SimMetadataLog& shared_log, SimObjectStore& shared_store,
             const std::string& host, const broker::Settings& settings, const Logger& logger,
-            const broker::Authorizer& authorizer)
+            const broker::Authorizer& authorizer, broker::ClientQuotas* quotas)
         : log(shared_log.client(process)),
           store(shared_store.client(host)),
           broker({.runtime = process,
                   .store = *store,
                   .log = *log,
                   .commit_interval = 5ms,
-                  .authorizer = authorizer},
+                  .authorizer = authorizer,
+                  .quotas = quotas},
                  settings, logger, metrics) {}
     MetricRegistry metrics;
     std::unique_ptr<metadata::MetadataLog> log;
@@ -147,7 +150,7 @@ class BrokerNode {
 
   void make() {
     program_ = std::make_unique<Program>(node_.process(), log_, store_, node_.host(), settings_, logger_,
-                                         authorizer_);
+                                         authorizer_, quotas_);
     program_->scope.spawn(node_.process().io(0), "start", start(*program_));
   }
   static runtime::Task<> start(Program& program) {
@@ -161,6 +164,7 @@ class BrokerNode {
   const broker::Settings settings_;
   const Logger logger_;
   const broker::Authorizer& authorizer_;
+  broker::ClientQuotas* const quotas_;
   Node node_;
   std::unique_ptr<Program> program_;
 };
@@ -194,7 +198,7 @@ class BrokerFixture : public ::testing::Test {
   BrokerNode& add_broker(broker::Settings settings) {
     std::string host = "broker" + std::to_string(settings.broker_id.value());
     brokers_.push_back(std::make_unique<BrokerNode>(world_, network_, log_, store_, std::move(settings), host,
-                                                    logger_, *authorizer_));
+                                                    logger_, *authorizer_, quotas_));
     return *brokers_.back();
   }
   void wait_until_serving() {
@@ -232,6 +236,7 @@ class BrokerFixture : public ::testing::Test {
   Node client_node_;
   // Of brokers added from now on.
   const broker::Authorizer* authorizer_ = &broker::allow_everything();
+  broker::ClientQuotas* quotas_ = nullptr;
   KeptLines warnings_;  // of all brokers
   Logger logger_{warnings_, [] { return WallTime(0); }, LogLevel::kWarn, "broker"};
   std::vector<std::unique_ptr<BrokerNode>> brokers_;

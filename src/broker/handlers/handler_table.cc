@@ -26,6 +26,27 @@ void trace(const Services& services, const RequestContext& context, std::string_
                                {"message", protocol::to_string(message, kTraceBytesMax)}});
 }
 
+// Counts what the request took, and tells the client how long it has to wait for that.
+template <class Response>
+Duration charge(const Services& services, const RequestContext& context, const protocol::ApiInfo& api,
+                Response* response) {
+  if (services.quotas == nullptr) return {};
+  MonotonicTime now = services.runtime.now();
+  Duration throttle = services.quotas->charge({.principal = context.principal,
+                                               .client_id = context.client_id,
+                                               .api = api.key,
+                                               .request_bytes = context.frame_bytes,
+                                               .handling = now - context.received},
+                                              now);
+  if constexpr (requires { response->throttle_time_ms; }) {
+    if (response != nullptr) {
+      response->throttle_time_ms =
+          static_cast<int32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(throttle).count());
+    }
+  }
+  return throttle;
+}
+
 // For KafScale's count of admin requests that failed: whether any line of the answer has an error.
 bool has_error(const protocol::CreateTopicsResponse& response) {
   return std::ranges::any_of(response.topics,
@@ -52,10 +73,16 @@ runtime::Task<Reply> serve(Services& services, RequestContext context, protocol:
   trace(services, context, frame.api->name, *request);
   Answer<typename Request::Response> answer = co_await Handle(services, context, std::move(*request));
   if (answer.close_reason) co_return Reply::close(std::move(*answer.close_reason));
-  if (!answer.response) co_return Reply::none();
+  Duration throttle = charge(services, context, *frame.api, answer.response ? &*answer.response : nullptr);
+  if (!answer.response) {
+    Reply none = Reply::none();
+    none.throttle = throttle;
+    co_return none;
+  }
   trace(services, context, frame.api->name, *answer.response);
   Reply reply = Reply::response(
       protocol::response_frame(*answer.response, context.version, frame.header.correlation_id));
+  reply.throttle = throttle;
   if constexpr (requires { has_error(*answer.response); }) reply.has_error = has_error(*answer.response);
   co_return reply;
 }
@@ -99,6 +126,7 @@ struct HandlerTable::Meters {
   const Row* row;
   Counter* requests;
   Histogram* seconds;
+  Counter* throttle_ms;
   Counter* admin_requests = nullptr;
   Counter* admin_errors = nullptr;
   std::atomic<uint64_t> admin_nanoseconds{0};
@@ -113,6 +141,9 @@ HandlerTable::HandlerTable(Services& services) : services_(services) {
     meters.requests = &metrics.counter("varve_requests_total", "Kafka requests served", {{"api", api}});
     meters.seconds = &metrics.histogram("varve_request_seconds", "Time from a request's arrival to its reply",
                                         kStageSecondsBuckets, {{"api", api}});
+    meters.throttle_ms =
+        &metrics.counter("varve_throttle_milliseconds_total",
+                         "Time that clients were told to wait before their next request", {{"api", api}});
     if (!row.is_admin) continue;
     std::string kafscale_api = fmt::format("api_{}", static_cast<int16_t>(row.key));
     meters.admin_requests =
@@ -154,6 +185,10 @@ runtime::Task<Reply> HandlerTable::handle(RequestContext context, protocol::Requ
   Duration taken = services_.runtime.now() - received;
   meters.requests->add();
   meters.seconds->observe(taken);
+  if (reply.throttle > Duration()) {
+    meters.throttle_ms->add(
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(reply.throttle).count()));
+  }
   if (meters.admin_requests != nullptr) {
     meters.admin_requests->add();
     if (reply.has_error) meters.admin_errors->add();

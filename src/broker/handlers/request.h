@@ -54,6 +54,8 @@ struct Reply {
   std::string reason = {};
   // With kClose: the client sent what is no request, which the operator is told and which is counted.
   bool is_bad_input = false;
+  // The client has used more than its share: its next request begins so much later.
+  Duration throttle{};
   // For metrics, where an API counts failed requests.
   bool has_error = false;
 

@@ -11,6 +11,7 @@
 #include "broker/handlers/producer_ids.h"
 #include "broker/handlers/throughput.h"
 #include "broker/security/authorizer.h"
+#include "broker/security/quotas.h"
 #include "broker/settings/settings.h"
 #include "metadata/client/metadata_client.h"
 #include "protocol/records/payload_reader.h"
@@ -38,6 +39,7 @@ struct Services {
   runtime::Runtime& runtime;
   const Settings& settings;
   const Authorizer& authorizer;
+  ClientQuotas* quotas;  // nullptr: nobody is throttled
   metadata::MetadataClient& metadata;
   storage::Ingest& ingest;
   storage::Fetcher& fetcher;

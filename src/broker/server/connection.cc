@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace varve::broker {
@@ -72,6 +73,7 @@ runtime::Task<> Connection::read_requests() {
     }
     bool is_produce = request->api->key == protocol::ApiKey::kProduce;
     co_await wait_for_turn(is_produce);
+    co_await wait_while_throttled();
     if (is_closing_) co_return;
 
     RequestContext context;
@@ -100,6 +102,7 @@ runtime::Task<> Connection::answer(RequestContext context, protocol::RequestFram
   runtime::Completion<runtime::Done> placed = context.placed;
   bool is_produce = request.api->key == protocol::ApiKey::kProduce;
   Reply reply = co_await shared_.handler.handle(std::move(context), std::move(request));
+  throttled_until_ = std::max(throttled_until_, executor_.now() + reply.throttle);
   placed.set(runtime::Done{});
   slot->set(std::move(reply));
   slot.reset();
@@ -167,6 +170,10 @@ runtime::Task<> Connection::wait_for_turn(bool is_produce) {
          (is_produce ? produces_under_way_ >= produces_max : produces_under_way_ > 0)) {
     co_await wait_for_change();
   }
+}
+
+runtime::Task<> Connection::wait_while_throttled() {
+  if (executor_.now() < throttled_until_) co_await runtime::sleep_until(throttled_until_);
 }
 
 runtime::Task<> Connection::wait_for_change() {

@@ -73,6 +73,8 @@ class Connection {
   // Sends the replies at the head of the queue that are there, unless somebody else is doing it.
   runtime::Task<> send_ready_replies();
   runtime::Task<> wait_for_turn(bool is_produce);
+  // Waits until the client has served its time (KIP-219).
+  runtime::Task<> wait_while_throttled();
   // Waits until a request ends.
   runtime::Task<> wait_for_change();
   void on_phase(FrameReader::Phase phase, size_t frame_bytes);
@@ -95,6 +97,7 @@ class Connection {
   std::deque<std::shared_ptr<Slot>> queue_;
   size_t produces_under_way_ = 0;
   size_t others_under_way_ = 0;
+  MonotonicTime throttled_until_;
   bool is_frame_begun_ = false;
   bool is_sending_ = false;
   bool is_closing_ = false;

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "base/check.h"
 
 namespace varve::broker {
 namespace {
@@ -13,11 +16,10 @@ constexpr Duration kAcceptRetry = 100ms;
 
 }  // namespace
 
-Server::Server(runtime::Runtime& runtime, RequestHandler& handler, const Limits& limits, std::string listener,
-               Logger logger, MetricRegistry& metrics)
+Server::Server(runtime::Runtime& runtime, RequestHandler& handler, const Limits& limits, Logger logger,
+               MetricRegistry& metrics)
     : runtime_(runtime),
       limits_(limits),
-      listener_name_(std::move(listener)),
       logger_(std::move(logger)),
       request_memory_(limits.request_memory_bytes_max),
       bad_input_log_(limits.log_repeat_interval),
@@ -49,23 +51,31 @@ Server::Server(runtime::Runtime& runtime, RequestHandler& handler, const Limits&
 
 Server::~Server() = default;
 
-runtime::NetResult<void> Server::listen(const runtime::Address& address) {
+runtime::NetResult<void> Server::listen(std::string name, const runtime::Address& address) {
   auto listener = runtime_.network().listen(runtime_.io(0), address);
   if (!listener) return pass_error(listener);
-  listener_ = std::move(*listener);
+  listeners_.push_back({std::move(name), std::move(*listener)});
   return {};
 }
 
-const runtime::Address& Server::local() const { return listener_->local(); }
+const runtime::Address& Server::local(std::string_view name) const {
+  auto found = std::ranges::find(listeners_, name, &NamedListener::name);
+  CHECK(found != listeners_.end(), "no listener {}", name);
+  return found->listener->local();
+}
 
-void Server::start() { accepting_.spawn(runtime_.io(0), "accept", accept_loop()); }
+void Server::start() {
+  for (NamedListener& listener : listeners_) {
+    accepting_.spawn(runtime_.io(0), "accept", accept_loop(listener));
+  }
+}
 
-runtime::Task<> Server::accept_loop() {
+runtime::Task<> Server::accept_loop(NamedListener& from) {
   runtime::TaskContext& context = co_await runtime::this_context();
   while (!context.stop.stop_requested()) {
     // Its executor is fixed when it is accepted, so the turn is taken before.
     runtime::Executor& executor = runtime_.io((last_id_.value() + 1) % runtime_.io_count());
-    auto stream = co_await listener_->accept(executor);
+    auto stream = co_await from.listener->accept(executor);
     if (!stream) {
       if (stream.error().code == runtime::NetErrc::kClosed) co_return;
       logger_.limited(accept_log_, runtime_.now(), LogLevel::kWarn, "cannot accept a connection",
@@ -86,7 +96,7 @@ runtime::Task<> Server::accept_loop() {
     }
     accepted_.add();
     auto connection =
-        std::make_shared<Connection>(last_id_, listener_name_, std::move(*stream), executor, shared_);
+        std::make_shared<Connection>(last_id_, from.name, std::move(*stream), executor, shared_);
     {
       std::lock_guard lock(mutex_);
       connections_.emplace(last_id_, connection);
@@ -131,7 +141,7 @@ void Server::abort_all() {
 }
 
 void Server::begin_stop() {
-  if (listener_) listener_->close();
+  for (NamedListener& listener : listeners_) listener.listener->close();
   accepting_.request_stop();
   serving_.request_stop();
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -23,18 +25,18 @@ namespace varve::broker {
 // Life: construct, listen() from a task on io(0), start(), serve, co_await stop() on io(0), destroy. Owned by the broker.
 class Server {
  public:
-  // References outlive it. `listener`: its name, "PLAINTEXT".
-  Server(runtime::Runtime& runtime, RequestHandler& handler, const Limits& limits, std::string listener,
-         Logger logger, MetricRegistry& metrics);
+  // References outlive it.
+  Server(runtime::Runtime& runtime, RequestHandler& handler, const Limits& limits, Logger logger,
+         MetricRegistry& metrics);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // On io(0). Takes the address, so that a start that fails does so early; connections wait in the kernel until
-  // start().
-  runtime::NetResult<void> listen(const runtime::Address& address);
-  // What was bound; after listen().
-  const runtime::Address& local() const;
+  // start(). Once for each listener; requests that come through it bear its name.
+  runtime::NetResult<void> listen(std::string name, const runtime::Address& address);
+  // What was bound; after listen(). CHECKs that there is a listener of that name.
+  const runtime::Address& local(std::string_view name) const;
   // On io(0). From now on requests are served.
   void start();
 
@@ -47,7 +49,12 @@ class Server {
   size_t connection_count() const;
 
  private:
-  runtime::Task<> accept_loop();
+  struct NamedListener {
+    std::string name;
+    std::unique_ptr<runtime::Listener> listener;
+  };
+
+  runtime::Task<> accept_loop(NamedListener& from);
   runtime::Task<> serve(std::shared_ptr<Connection> connection, ConnectionId id, std::string peer_host);
   // Whether one more may come from there; counts it.
   bool admit(const runtime::Address& peer);
@@ -55,7 +62,6 @@ class Server {
 
   runtime::Runtime& runtime_;
   const Limits limits_;
-  const std::string listener_name_;
   Logger logger_;
   runtime::Semaphore request_memory_;
   std::atomic<size_t> reply_bytes_waiting_{0};
@@ -67,7 +73,7 @@ class Server {
   Counter& refused_;
   ConnectionShared shared_;
 
-  std::unique_ptr<runtime::Listener> listener_;
+  std::deque<NamedListener> listeners_;  // not moved by a further one
   mutable std::mutex mutex_;
   std::map<ConnectionId, std::weak_ptr<Connection>> connections_;
   std::map<std::string, size_t> connections_by_host_;

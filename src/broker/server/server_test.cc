@@ -234,5 +234,49 @@ TEST_F(ServerTest, StoppingAnswersWhatWasRead) {
   EXPECT_TRUE(client.is_closed());
 }
 
+TEST_F(ServerTest, ARequestBearsTheNameOfTheListenerItCameThrough) {
+  start();
+  TestSocket first(port("PLAINTEXT"));
+  TestSocket second(port("SECOND"));
+  first.send(metadata(1));
+  second.send(metadata(2));
+  handler_.wait_for(2);
+  EXPECT_EQ(handler_.listener(1), "PLAINTEXT");
+  EXPECT_EQ(handler_.listener(2), "SECOND");
+  handler_.answer(1);
+  handler_.answer(2);
+}
+
+TEST_F(ServerTest, AThrottledClientGetsItsAnswerAtOnceAndItsNextRequestBeginsLater) {
+  start();
+  Reply throttled = ScriptedHandler::reply_with(1);
+  throttled.throttle = 200ms;
+  handler_.answer(1, std::move(throttled));
+  handler_.answer(2);
+  TestSocket client(port());
+  MonotonicTime begin = runtime_.now();
+  client.send(metadata(1));
+  client.send(metadata(2));
+  EXPECT_EQ(client.receive_frame(), bytes_of(1));
+  EXPECT_LT(runtime_.now() - begin, 150ms);
+  EXPECT_EQ(client.receive_frame(), bytes_of(2));
+  EXPECT_GE(runtime_.now() - begin, 200ms);
+}
+
+TEST_F(ServerTest, StoppingDoesNotWaitForAThrottledClient) {
+  start();
+  Reply throttled = ScriptedHandler::reply_with(1);
+  throttled.throttle = 20s;
+  handler_.answer(1, std::move(throttled));
+  handler_.answer(2);
+  TestSocket client(port());
+  client.send(metadata(1));
+  client.send(metadata(2));
+  EXPECT_EQ(client.receive_frame(), bytes_of(1));
+  MonotonicTime begin = runtime_.now();
+  stop();
+  EXPECT_LT(runtime_.now() - begin, 5s);
+}
+
 }  // namespace
 }  // namespace varve::broker

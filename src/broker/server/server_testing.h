@@ -53,6 +53,7 @@ class ScriptedHandler final : public RequestHandler {
     runtime::Completion<Reply> reply;
     {
       std::lock_guard lock(mutex_);
+      listeners_[id] = context.listener;
       started_.push_back(id);
       placed_.emplace(id, context.placed);
       replies_.emplace(id, reply);
@@ -98,6 +99,11 @@ class ScriptedHandler final : public RequestHandler {
     std::lock_guard lock(mutex_);
     return started_;
   }
+  // The name of the listener that the request came through.
+  std::string listener(int32_t id) {
+    std::lock_guard lock(mutex_);
+    return listeners_.at(id);
+  }
   size_t body_bytes(int32_t id) {
     std::lock_guard lock(mutex_);
     return bodies_.at(id);
@@ -111,6 +117,7 @@ class ScriptedHandler final : public RequestHandler {
   std::map<int32_t, runtime::Completion<runtime::Done>> placed_;
   std::map<int32_t, Reply> ready_;
   std::map<int32_t, size_t> bodies_;
+  std::map<int32_t, std::string> listeners_;
 };
 
 class ServerTest : public ::testing::Test {
@@ -120,10 +127,12 @@ class ServerTest : public ::testing::Test {
 
   void start() {
     server_ = std::make_unique<Server>(
-        runtime_, handler_, limits_, "PLAINTEXT",
+        runtime_, handler_, limits_,
         Logger(sink_, [] { return WallTime(0); }, LogLevel::kDebug, "server"), metrics_);
     run_on_io([this] {
-      auto bound = server_->listen({"127.0.0.1", 0});
+      auto second = server_->listen("SECOND", {"127.0.0.1", 0});
+      ASSERT_TRUE(second) << second.error().message;
+      auto bound = server_->listen("PLAINTEXT", {"127.0.0.1", 0});
       ASSERT_TRUE(bound) << bound.error().message;
       server_->start();
     });
@@ -137,7 +146,7 @@ class ServerTest : public ::testing::Test {
     runtime::run_blocking(runtime_.io(0), server_->stop(runtime_.now() + patience));
     server_.reset();
   }
-  uint16_t port() const { return server_->local().port; }
+  uint16_t port(std::string_view listener = "PLAINTEXT") const { return server_->local(listener).port; }
 
   static std::vector<Slice> metadata(int32_t id) {
     return protocol::request_frame(protocol::MetadataRequest{}, 9, id, "test");

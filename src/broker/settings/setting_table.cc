@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "broker/settings/listeners.h"
 #include "broker/settings/setting_readers.h"
 
 namespace varve::broker {
@@ -85,6 +86,31 @@ void add_network(std::vector<SettingRow>& rows) {
                   })});
   rows.push_back({group, "KAFSCALE_BROKER_SERVICE", "", "text", "", "",
                   "Name of the headless Kubernetes service; used with POD_NAME and POD_NAMESPACE.", ignore});
+  rows.push_back(
+      {group, "KAFKA_LISTENERS", "listeners", "list", "", "NAME://host:port, comma-separated",
+       "Named listeners, in place of KAFSCALE_BROKER_ADDR: a client is told the addresses of the one it came "
+       "through. `NAME://:9092` listens on every interface.",
+       [](std::string_view text, Settings& settings) -> std::optional<std::string> {
+         auto parsed = parse_named_addresses(text);
+         if (!parsed) return parsed.error();
+         settings.listeners.clear();
+         for (auto& [name, address] : *parsed) settings.listeners.push_back({name, address, {}});
+         return std::nullopt;
+       }});
+  rows.push_back(
+      {group, "KAFKA_ADVERTISED_LISTENERS", "advertised.listeners", "list", "",
+       "NAME://host:port, comma-separated",
+       "What clients of a named listener are told to connect to. Not set for one: the host it listens "
+       "on, or what KAFSCALE_BROKER_HOST would be.",
+       [](std::string_view text, Settings& settings) -> std::optional<std::string> {
+         auto parsed = parse_named_addresses(text);
+         if (!parsed) return parsed.error();
+         settings.advertised_listeners = {parsed->begin(), parsed->end()};
+         return std::nullopt;
+       }});
+  rows.push_back({group, "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "listener.security.protocol.map", "list", "",
+                  "NAME:PLAINTEXT, comma-separated", "Security protocol of each named listener.",
+                  [](std::string_view text, Settings&) { return protocol_map_problem(text); }});
   rows.push_back({group, "KAFSCALE_BROKER_ID", "", "number", "", between(0, kInt32Max),
                   "Node id of this broker. Not set: the number at the end of POD_NAME, else 0.",
                   integer(0, kInt32Max, [](Settings& settings, int64_t id) {

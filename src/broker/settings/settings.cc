@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "broker/settings/listeners.h"
 #include "broker/settings/setting_readers.h"
 #include "broker/settings/setting_table.h"
 
@@ -96,8 +97,6 @@ std::optional<int32_t> pod_ordinal(std::string_view pod_name) {
   return static_cast<int32_t>(*number);
 }
 
-bool names_a_host(const std::string& host) { return !host.empty() && host != "0.0.0.0" && host != "::"; }
-
 // What is derived from several settings, once all are read.
 void derive(const Environment& environment, const GivenValues& given, Settings& settings) {
   std::string_view pod_name = value_of(environment, "POD_NAME");
@@ -106,7 +105,7 @@ void derive(const Environment& environment, const GivenValues& given, Settings& 
   if (settings.advertised.host.empty()) {
     std::string_view pod_namespace = value_of(environment, "POD_NAMESPACE");
     auto service = given.find("KAFSCALE_BROKER_SERVICE");
-    if (names_a_host(settings.kafka_address.host)) {
+    if (settings.listeners.empty() && names_a_host(settings.kafka_address.host)) {
       settings.advertised.host = settings.kafka_address.host;
     } else if (service != given.end() && !pod_name.empty() && !pod_namespace.empty()) {
       settings.advertised.host =
@@ -115,6 +114,23 @@ void derive(const Environment& environment, const GivenValues& given, Settings& 
       settings.advertised.host = "localhost";
     }
   }
+}
+
+// Named listeners say all about where clients connect.
+std::optional<SettingsError> resolve_listeners(const GivenValues& given, Settings& settings) {
+  if (settings.listeners.empty()) {
+    auto advertised = given.find("KAFKA_ADVERTISED_LISTENERS");
+    if (advertised == given.end()) return std::nullopt;
+    return SettingsError{advertised->second.spelled, advertised->second.value, "KAFKA_LISTENERS is not set"};
+  }
+  for (std::string_view name : {"KAFSCALE_BROKER_ADDR", "KAFSCALE_BROKER_HOST", "KAFSCALE_BROKER_PORT"}) {
+    auto found = given.find(name);
+    if (found != given.end()) {
+      return SettingsError{found->second.spelled, found->second.value,
+                           "KAFKA_LISTENERS is set too; set one of them"};
+    }
+  }
+  return advertise(settings.listeners, settings.advertised_listeners, settings.advertised.host);
 }
 
 std::optional<SettingsError> contradiction(const Settings& settings) {
@@ -128,9 +144,12 @@ std::optional<SettingsError> contradiction(const Settings& settings) {
     return SettingsError{"KAFKA_MESSAGE_MAX_BYTES", std::to_string(settings.limits.batch_bytes_max),
                          "larger than KAFKA_SOCKET_REQUEST_MAX_BYTES"};
   }
-  if (settings.kafka_address == settings.http_address && settings.kafka_address.port != 0) {
-    return SettingsError{"KAFSCALE_METRICS_ADDR", settings.http_address.to_string(),
-                         "the same address as KAFSCALE_BROKER_ADDR"};
+  for (const ListenerSettings& listener : settings.all_listeners()) {
+    if (listener.address != settings.http_address || listener.address.port == 0) continue;
+    return SettingsError{
+        "KAFSCALE_METRICS_ADDR", settings.http_address.to_string(),
+        fmt::format("the same address as {}",
+                    settings.listeners.empty() ? "KAFSCALE_BROKER_ADDR" : "one of KAFKA_LISTENERS")};
   }
   return std::nullopt;
 }
@@ -152,6 +171,7 @@ void add_warnings(const Environment& environment, const GivenValues& given, Load
   if (env == given.end() || env->second.value != "prod") return;
   for (std::string_view name : {"KAFSCALE_BROKER_ADDR", "KAFSCALE_METRICS_ADDR", "KAFSCALE_DATA_DIR"}) {
     if (given.contains(name)) continue;
+    if (name == "KAFSCALE_BROKER_ADDR" && given.contains("KAFKA_LISTENERS")) continue;
     loaded.warnings.push_back(fmt::format("KAFSCALE_ENV is prod, but {} is not set: {} is used", name,
                                           find_row(name)->default_text));
   }
@@ -162,6 +182,11 @@ void add_warnings(const Environment& environment, const GivenValues& given, Load
 std::string SettingsError::to_string() const {
   if (value.empty()) return fmt::format("setting {}: {}", name, problem);
   return fmt::format("setting {}={}: {}", name, value, problem);
+}
+
+std::vector<ListenerSettings> Settings::all_listeners() const {
+  if (!listeners.empty()) return listeners;
+  return {{"PLAINTEXT", kafka_address, advertised}};
 }
 
 Settings default_settings() {
@@ -205,6 +230,9 @@ Result<LoadedSettings, SettingsError> load_settings(const Environment& environme
     loaded.given[entry.spelled] = row.is_secret ? std::string(kRedactedText) : entry.value;
   }
   derive(environment, given, loaded.settings);
+  if (std::optional<SettingsError> error = resolve_listeners(given, loaded.settings)) {
+    return std::unexpected(*error);
+  }
   if (std::optional<SettingsError> error = contradiction(loaded.settings)) return std::unexpected(*error);
   add_warnings(environment, given, loaded);
   return loaded;

@@ -18,12 +18,26 @@
 
 namespace varve::broker {
 
+// Where clients of one kind connect.
+struct ListenerSettings {
+  std::string name;
+  runtime::Address address;
+  // What those who came through it are told to connect to. Port 0: the one listened on.
+  runtime::Address advertised;
+
+  bool operator==(const ListenerSettings&) const = default;
+};
+
 // A plain value; a broker holds its own copy, fixed at start. default_settings() gives the table's defaults.
 struct Settings {
   runtime::Address kafka_address;
   runtime::Address http_address;
   // What Metadata tells clients to connect to. Port 0: the one listened on.
   runtime::Address advertised;
+  // Named ones; `kafka_address` and `advertised` are not used then.
+  std::vector<ListenerSettings> listeners;
+  // As they were given; load_settings() has put them into `listeners`.
+  std::map<std::string, runtime::Address> advertised_listeners;
   BrokerId broker_id;
   std::string rack;
   std::string data_folder;
@@ -51,6 +65,9 @@ struct Settings {
   std::optional<Duration> append_commit_interval;
 
   Limits limits;
+
+  // The named ones, or one named PLAINTEXT. Never empty.
+  std::vector<ListenerSettings> all_listeners() const;
 };
 
 struct SettingsError {

@@ -92,6 +92,49 @@ class ConfluentDriver:
             raise KafkaException(message.error())
         return message.offset()
 
+    def member(self, group, topics, options, log):
+        settings = {"bootstrap.servers": self._bootstrap, "group.id": group, "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest", "session.timeout.ms": int(options.get("session", 6000)),
+                    "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 100}
+        if "instance" in options:
+            settings["group.instance.id"] = options["instance"]
+        if "assignor" in options:
+            settings["partition.assignment.strategy"] = {"cooperative": "cooperative-sticky"}.get(
+                options["assignor"], options["assignor"])
+
+        is_cooperative = options.get("assignor") == "cooperative"
+        read = {}  # (topic, partition) to the offset to commit
+
+        def commit(consumer):
+            offsets = [TopicPartition(*place, offset) for place, offset in read.items()]
+            try:
+                if offsets:
+                    consumer.commit(offsets=offsets, asynchronous=False)
+                    log.committed((*place, offset) for place, offset in read.items())
+            except KafkaException as error:
+                log.refused(error)
+            read.clear()
+
+        def on_assign(consumer, partitions):
+            (log.added if is_cooperative else log.assigned)(_places(partitions), member=consumer.memberid())
+
+        def on_revoke(consumer, partitions):
+            commit(consumer)
+            log.revoked(_places(partitions))
+
+        consumer = Consumer(settings)
+        consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke)
+        while not log.must_stop():
+            # One by one: what consume() gives may be from before a rebalance that it went through.
+            message = consumer.poll(0.05)
+            if message is not None and not message.error():
+                log.records(message.topic(), [_record(message)])
+                read[message.topic(), message.partition()] = message.offset() + 1
+            if message is None or (message.offset() or 0) % 100 == 0:
+                commit(consumer)
+        consumer.close()
+        log.left()
+
     def _open_consumer(self):
         if self._consumer is None:
             # A group id is demanded by librdkafka; with assign() and no commits the group is never used.
@@ -114,9 +157,17 @@ class ConfluentDriver:
                 if message.error():
                     raise KafkaException(message.error())
             if messages:
-                return [Record(message.partition(), message.offset(), message.timestamp()[1], message.key(),
-                               message.value(), tuple(message.headers() or ())) for message in messages]
+                return [_record(message) for message in messages]
         raise TimeoutError("no record came")
+
+
+def _record(message):
+    return Record(message.partition(), message.offset(), message.timestamp()[1], message.key(), message.value(),
+                  tuple(message.headers() or ()))
+
+
+def _places(partitions):
+    return [(target.topic, target.partition) for target in partitions]
 
 
 run_steps(ConfluentDriver(sys.argv[1]), sys.argv[2])

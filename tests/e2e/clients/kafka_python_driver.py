@@ -3,9 +3,9 @@
 import sys
 import time
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import OffsetOutOfRangeError
+from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from record_lines import PATIENCE_SECONDS, Record, run_steps
 
@@ -86,6 +86,27 @@ class KafkaPythonDriver:
         finally:
             consumer.close()
 
+    def member(self, group, topics, options, log):
+        settings = {"group_instance_id": options["instance"]} if "instance" in options else {}
+        consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=group, enable_auto_commit=False,
+                                 auto_offset_reset="earliest", fetch_max_wait_ms=100, heartbeat_interval_ms=500,
+                                 session_timeout_ms=int(options.get("session", 6000)), **settings)
+        consumer.subscribe(topics, listener=Listener(log))
+        while not log.must_stop():
+            found = consumer.poll(timeout_ms=100, max_records=100)
+            for target, messages in found.items():
+                log.records(target.topic, map(_record, messages))
+            if found:
+                # What poll() has given out, of all partitions.
+                next_offsets = [(*target, messages[-1].offset + 1) for target, messages in found.items()]
+                try:
+                    consumer.commit()
+                    log.committed(next_offsets)
+                except KafkaError as error:
+                    log.refused(repr(error))
+        consumer.close()
+        log.left()
+
     def _open_consumer(self):
         if self._consumer is None:
             self._consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=None, check_crcs=True,
@@ -99,9 +120,24 @@ class KafkaPythonDriver:
         while time.monotonic() < deadline:
             messages = consumer.poll(timeout_ms=500, max_records=count).get(target)
             if messages:
-                return [Record(message.partition, message.offset, message.timestamp, message.key, message.value,
-                               tuple(message.headers)) for message in messages]
+                return [_record(message) for message in messages]
         raise TimeoutError("no record came")
+
+
+class Listener(ConsumerRebalanceListener):
+    def __init__(self, log):
+        self._log = log
+
+    def on_partitions_revoked(self, revoked):
+        self._log.revoked(map(tuple, revoked))
+
+    def on_partitions_assigned(self, assigned):
+        self._log.assigned(map(tuple, assigned))
+
+
+def _record(message):
+    return Record(message.partition, message.offset, message.timestamp, message.key, message.value,
+                  tuple(message.headers))
 
 
 run_steps(KafkaPythonDriver(sys.argv[1]), sys.argv[2])

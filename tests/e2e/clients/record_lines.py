@@ -1,7 +1,8 @@
 """The files through which the harness and the client drivers exchange records, and the steps a driver takes.
 
 One line a record, fields parted by tabs: partition, offset, timestamp in ms, key, value, headers. Bytes are base64,
-"-" is null. Headers are name:value pairs parted by commas, both base64. ClientDriver.java reads and writes the same.
+"-" is null. Headers are name:value pairs parted by commas, both base64. java/RecordLines.java, go/lines and
+node/record_lines.js read and write the same.
 
 A driver is called with the broker's address and a file of steps, one a line, fields parted by tabs:
 
@@ -13,12 +14,27 @@ A driver is called with the broker's address and a file of steps, one a line, fi
     reset    topic offset policy result-file          result: where a consumer that seeks to the offset of partition 0
                                                       goes on by the policy earliest, latest or none, as the offset of
                                                       an empty record; "-": it is told an error
+    member   group topics options result-file         joins the group, then reads, notes and commits each batch until
+                                                      the file result-file.stop is there, and leaves the group
+
+Topics are parted by commas, and so are options, name=value each: assignor (range, sticky, cooperative; else the client's own
+choice), instance (for a static member), session (its timeout in ms). A member writes a line as things happen, which
+begins with the time in ms:
+
+    assigned   generation member-id topic:partition,...   all that it has now; "-": the client does not tell
+    revoked    topic:partition,...                        what it has no more
+    record     topic record
+    committed  topic:partition:offset,...                 the broker has said so
+    refused    text                                       a commit that the broker refused, or did not answer
+    left
 
 A point is a line of partition, "offset" or "time", number: read the one record at that offset, or the first at or
 after that time.
 """
 
 import base64
+import os
+import time
 from typing import NamedTuple, Optional
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -73,6 +89,61 @@ def read_points(path):
         return [(int(partition), kind, int(number)) for partition, kind, number in fields]
 
 
+class MemberLog:
+    """Writes the lines of a member step, each to the file at once: the member may be killed at any moment."""
+
+    def __init__(self, path):
+        self._file = open(path, "a", encoding="ascii", errors="backslashreplace")  # for as long as the process lives
+        self._stop = path + ".stop"
+        self._owned = set()
+
+    def must_stop(self):
+        return os.path.exists(self._stop)
+
+    def assigned(self, partitions, generation="-", member="-"):
+        """partitions: (topic, partition) each, all that it has now."""
+        self._owned = set(partitions)
+        self._write("assigned", generation, member or "-", _places(self._owned))
+
+    def added(self, partitions, generation="-", member="-"):
+        self.assigned(self._owned | set(partitions), generation, member)
+
+    def revoked(self, partitions):
+        partitions = set(partitions)
+        self._owned -= partitions
+        self._write("revoked", _places(partitions))
+
+    def records(self, topic, records):
+        for record in records:
+            self._line("record", topic, to_line(record))
+        self._file.flush()
+
+    def committed(self, offsets):
+        """offsets: (topic, partition, offset) each."""
+        self._write("committed", _places(offsets))
+
+    def refused(self, text):
+        self._write("refused", " ".join(str(text).split()) or "-")
+
+    def left(self):
+        self._write("left")
+
+    def _write(self, *fields):
+        self._line(*fields)
+        self._file.flush()
+
+    def _line(self, *fields):
+        self._file.write("\t".join((str(int(time.time() * 1000)), *map(str, fields))) + "\n")
+
+
+def _places(places):
+    return ",".join(":".join(map(str, place)) for place in sorted(places))
+
+
+def _options(text):
+    return dict(option.split("=", 1) for option in text.split(",") if option)
+
+
 def run_steps(driver, steps_path):
     """Calls driver.<step>(...) for each line. A driver's methods take and return records, not files."""
     with open(steps_path, encoding="ascii") as file:
@@ -91,5 +162,7 @@ def run_steps(driver, steps_path):
         elif step[0] == "reset":
             position = driver.reset(step[1], int(step[2]), step[3])
             write_records(step[4], [None if position is None else Record(0, position, 0, None, None, ())])
+        elif step[0] == "member":
+            driver.member(step[1], step[2].split(","), _options(step[3]), MemberLog(step[4]))
         else:
             raise ValueError(f"unknown step {step[0]}")

@@ -204,6 +204,12 @@ class KafkaBroker(Broker):
     """Apache Kafka: one KRaft node from the jars that `setup.sh --kafka` brings."""
 
     name = "kafka"
+
+    def __init__(self, folder=None, settings=None, java_options=("-Xmx1g",)):
+        super().__init__(folder)
+        self.settings = dict(settings or {})
+        self.java_options = java_options
+
     _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -229,7 +235,8 @@ Configuration:
     def start(self):
         properties = self.folder / "server.properties"
         if not properties.exists():
-            properties.write_text(self._PROPERTIES.format(port=self.port, controller=free_port(), folder=self.folder))
+            text = self._PROPERTIES.format(port=self.port, controller=free_port(), folder=self.folder)
+            properties.write_text(text + "".join(f"{key}={value}\n" for key, value in self.settings.items()))
             (self.folder / "log4j2.yaml").write_text(self._LOG4J)
             # In one word: an id may begin with '-'.
             self._java("kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={self._uuid()}",
@@ -237,7 +244,7 @@ Configuration:
         return super().start()
 
     def command(self):
-        return [*self._java_command(), "-Xmx1g", "kafka.Kafka", str(self.folder / "server.properties")]
+        return [*self._java_command(), *self.java_options, "kafka.Kafka", str(self.folder / "server.properties")]
 
     def is_ready(self):
         return accepts(self.port)

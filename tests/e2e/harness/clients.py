@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.places import E2E, TOOLS
-from harness.records import as_kafka_python_sends, as_kcat_sends
+from harness.records import as_aiokafka_sends, as_kafka_python_sends, as_kcat_sends
 
 import record_lines
 
@@ -24,32 +24,53 @@ class Client:
     codecs: tuple = record_lines.CODECS
     # What of drawn records it can send.
     sendable: object = list
+    # What of records it can see; what it is compared by.
+    sees: object = list
     # Whether it can set timestamps and create a topic by a call.
     is_full: bool = True
+    # Whether it reads from a place, outside of a group.
+    seeks: bool = True
+    # Whether it tells where it goes on from an offset beyond the end.
+    resets: bool = True
+    # The assignors of groups that can be asked of it; empty: it has no members.
+    assignors: tuple = ("range",)
+    # Whether it can be a static member, and tells the generation.
+    is_static: bool = False
 
     def steps(self, bootstrap, timeout=600):
         return Steps(self, bootstrap, timeout)
 
 
-def _python(name, driver, sendable=list):
-    return Client(name, (str(TOOLS / name / "bin" / "python"), str(E2E / "clients" / driver)), sendable=sendable)
+def _python(name, driver, **more):
+    return Client(name, (str(TOOLS / name / "bin" / "python"), str(E2E / "clients" / driver)), **more)
 
 
 def _kcat(name, environment):
     return Client(name, ("/usr/bin/python3", str(E2E / "clients" / "kcat_driver.py")), environment,
-                  sendable=as_kcat_sends, is_full=False)
+                  sendable=as_kcat_sends, is_full=False, resets=False, assignors=())
 
+
+_ALL_ASSIGNORS = ("range", "sticky", "cooperative")
 
 CLIENTS = (
     _kcat("kcat-debian", {}),
     _kcat("kcat-new", {"LD_LIBRARY_PATH": str(TOOLS / "kcat-new")}),
-    _python("confluent-new", "confluent_driver.py"),
-    _python("confluent-old", "confluent_driver.py"),
-    _python("kafka-python-new", "kafka_python_driver.py", as_kafka_python_sends),
-    _python("kafka-python-old", "kafka_python_driver.py", as_kafka_python_sends),
-    Client("java", ("java", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp",
-                    f"{TOOLS}/java/classes:{TOOLS}/java/lib/*", "ClientDriver")),
+    _python("confluent-new", "confluent_driver.py", assignors=("range", "cooperative"), is_static=True),
+    _python("confluent-old", "confluent_driver.py", assignors=("range", "cooperative"), is_static=True),
+    _python("kafka-python-new", "kafka_python_driver.py", sendable=as_kafka_python_sends),
+    _python("kafka-python-old", "kafka_python_driver.py", sendable=as_kafka_python_sends),
+    _python("aiokafka", "aiokafka_driver.py", sendable=as_aiokafka_sends, is_static=True),
+    Client("java", ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp",
+                    f"{TOOLS}/java/classes:{TOOLS}/java/lib/*", "ClientDriver"),
+           assignors=_ALL_ASSIGNORS, is_static=True),
+    Client("franz-go", (str(TOOLS / "go" / "bin" / "franz"),), resets=False, assignors=_ALL_ASSIGNORS,
+           is_static=True),
+    Client("sarama", (str(TOOLS / "go" / "bin" / "sarama"),), assignors=("range", "sticky"), is_static=True),
 )
+
+
+def client(name):
+    return next(client for client in CLIENTS if client.name == name)
 
 
 class Steps:

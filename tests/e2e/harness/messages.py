@@ -159,6 +159,7 @@ class _Reader(_Codec):
                 end = self.at + size
                 if tag in tagged:
                     values[tagged[tag].name] = self.value(tagged[tag])
+                    assert self.at == end, f"the tagged field {tagged[tag].name} is not as long as it says"
                 self.at = end
         return values
 
@@ -176,7 +177,7 @@ class _Reader(_Codec):
         if field.type in ("string", "bytes", "records"):
             size = self.size(field, "h" if field.type == "string" else "i")
             data = None if size is None else self.take(size)
-            return data.decode() if data is not None and field.type == "string" else data
+            return data.decode(errors="backslashreplace") if data is not None and field.type == "string" else data
         if not field.array and _in(field.nullable, self.version) and self.number("b") < 0:
             return None
         return self.struct(self.fields_of(field))

@@ -27,11 +27,35 @@ def as_kcat_sends(records):
                             headers=(("client", b"kcat"),)) for record in records]
 
 
-def as_kafka_python_sends(records):
-    """The same records as far as kafka-python takes them: no null headers, and a key where there is no value."""
-    return [record._replace(key=b"alone" if record.key is None and record.value is None else record.key,
-                            headers=tuple((name, value or b"") for name, value in record.headers))
+def as_aiokafka_sends(records):
+    """The same records as far as aiokafka takes them: a key where there is no value."""
+    return [record._replace(key=b"alone" if record.key is None and record.value is None else record.key)
             for record in records]
+
+
+def as_kafka_python_sends(records):
+    """The same records as far as kafka-python takes them: as aiokafka, and no null headers."""
+    return as_aiokafka_sends(_without_null_headers(records))
+
+
+def as_kafkajs_sends(records):
+    """The same records as far as kafkajs takes them: no null headers, and those of one name together."""
+    return grouped_headers(_without_null_headers(records))
+
+
+def _without_null_headers(records):
+    return [record._replace(headers=tuple((name, value or b"") for name, value in record.headers))
+            for record in records]
+
+
+def grouped_headers(records):
+    """Records as a client sees them that keeps headers by name: in their order only among those of one name."""
+    return [record._replace(headers=tuple(sorted(record.headers, key=lambda header: _first(record, header[0]))))
+            for record in records]
+
+
+def _first(record, name):
+    return [header[0] for header in record.headers].index(name)
 
 
 def _timestamp(draw, index):

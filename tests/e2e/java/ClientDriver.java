@@ -1,11 +1,7 @@
-import java.io.BufferedReader;
-import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -20,54 +16,12 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.header.Header;
-import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Drives kafka-clients with its defaults. Files and steps are described in clients/record_lines.py. */
 public final class ClientDriver {
   private static final long PATIENCE_SECONDS = 60;
-
-  private record Line(int partition, long offset, long timestamp, byte[] key, byte[] value, List<Header> headers) {
-    static Line parse(String text) {
-      String[] fields = text.split("\t", -1);
-      List<Header> headers = new ArrayList<>();
-      for (String pair : fields[5].isEmpty() ? new String[0] : fields[5].split(",")) {
-        String[] parts = pair.split(":", -1);
-        headers.add(new RecordHeader(new String(bytes(parts[0]), StandardCharsets.UTF_8), bytes(parts[1])));
-      }
-      return new Line(Integer.parseInt(fields[0]), Long.parseLong(fields[1]), Long.parseLong(fields[2]),
-          bytes(fields[3]), bytes(fields[4]), headers);
-    }
-
-    static Line of(ConsumerRecord<byte[], byte[]> record) {
-      return new Line(record.partition(), record.offset(), record.timestamp(), record.key(), record.value(),
-          List.of(record.headers().toArray()));
-    }
-
-    Line at(long newOffset) {
-      return new Line(partition, newOffset, timestamp, key, value, headers);
-    }
-
-    @Override
-    public String toString() {
-      List<String> pairs = new ArrayList<>();
-      for (Header header : headers) {
-        pairs.add(text(header.key().getBytes(StandardCharsets.UTF_8)) + ":" + text(header.value()));
-      }
-      return String.join("\t", Integer.toString(partition), Long.toString(offset), Long.toString(timestamp),
-          text(key), text(value), String.join(",", pairs));
-    }
-
-    private static byte[] bytes(String text) {
-      return text.equals("-") ? null : Base64.getDecoder().decode(text);
-    }
-
-    private static String text(byte[] bytes) {
-      return bytes == null ? "-" : Base64.getEncoder().encodeToString(bytes);
-    }
-  }
 
   private final String bootstrap;
   private KafkaConsumer<byte[], byte[]> consumer;
@@ -82,11 +36,12 @@ public final class ClientDriver {
       String[] step = line.split("\t");
       switch (step[0]) {
         case "create" -> driver.create(step[1], Integer.parseInt(step[2]));
-        case "produce" -> write(step[4], driver.produce(step[1], step[2], read(step[3])));
-        case "consume" -> write(step[3], driver.consume(step[1], Integer.parseInt(step[2])));
-        case "seek" -> write(step[3], driver.seek(step[1], Files.readAllLines(Path.of(step[2]))));
+        case "produce" -> RecordLine.write(step[4], driver.produce(step[1], step[2], RecordLine.read(step[3])));
+        case "consume" -> RecordLine.write(step[3], driver.consume(step[1], Integer.parseInt(step[2])));
+        case "seek" -> RecordLine.write(step[3], driver.seek(step[1], Files.readAllLines(Path.of(step[2]))));
+        case "member" -> Member.run(driver.bootstrap, step);
         case "delete" -> driver.delete(step[1]);
-        case "reset" -> write(step[4], driver.reset(step[1], Long.parseLong(step[2]), step[3]));
+        case "reset" -> RecordLine.write(step[4], driver.reset(step[1], Long.parseLong(step[2]), step[3]));
         default -> throw new IllegalArgumentException("unknown step " + step[0]);
       }
     }
@@ -108,13 +63,13 @@ public final class ClientDriver {
     }
   }
 
-  private List<Line> produce(String topic, String codec, List<Line> lines) throws Exception {
+  private List<RecordLine> produce(String topic, String codec, List<RecordLine> lines) throws Exception {
     Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "compression.type", codec,
         "key.serializer", ByteArraySerializer.class, "value.serializer", ByteArraySerializer.class);
-    List<Line> results = new ArrayList<>();
+    List<RecordLine> results = new ArrayList<>();
     try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings)) {
       List<Future<RecordMetadata>> sent = new ArrayList<>();
-      for (Line line : lines) {
+      for (RecordLine line : lines) {
         sent.add(producer.send(new ProducerRecord<>(topic, line.partition(), line.timestamp(), line.key(),
             line.value(), line.headers())));
       }
@@ -126,9 +81,9 @@ public final class ClientDriver {
     return results;
   }
 
-  private List<Line> consume(String topic, int partitions) {
+  private List<RecordLine> consume(String topic, int partitions) {
     KafkaConsumer<byte[], byte[]> reader = consumer();
-    List<Line> lines = new ArrayList<>();
+    List<RecordLine> lines = new ArrayList<>();
     for (int partition = 0; partition < partitions; partition++) {
       TopicPartition target = new TopicPartition(topic, partition);
       reader.assign(List.of(target));
@@ -141,9 +96,9 @@ public final class ClientDriver {
     return lines;
   }
 
-  private List<Line> seek(String topic, List<String> points) {
+  private List<RecordLine> seek(String topic, List<String> points) {
     KafkaConsumer<byte[], byte[]> reader = consumer();
-    List<Line> found = new ArrayList<>();
+    List<RecordLine> found = new ArrayList<>();
     for (String point : points) {
       String[] fields = point.split("\t");
       TopicPartition target = new TopicPartition(topic, Integer.parseInt(fields[0]));
@@ -163,7 +118,7 @@ public final class ClientDriver {
     return found;
   }
 
-  private List<Line> reset(String topic, long offset, String policy) {
+  private List<RecordLine> reset(String topic, long offset, String policy) {
     TopicPartition target = new TopicPartition(topic, 0);
     try (KafkaConsumer<byte[], byte[]> reader = open(policy)) {
       reader.assign(List.of(target));
@@ -183,8 +138,8 @@ public final class ClientDriver {
     throw new IllegalStateException("the position stays");
   }
 
-  private static List<Line> position(long offset) {
-    return List.of(new Line(0, offset, 0, null, null, List.of()));
+  private static List<RecordLine> position(long offset) {
+    return List.of(new RecordLine(0, offset, 0, null, null, List.of()));
   }
 
   private KafkaConsumer<byte[], byte[]> consumer() {
@@ -200,35 +155,17 @@ public final class ClientDriver {
         "key.deserializer", ByteArrayDeserializer.class, "value.deserializer", ByteArrayDeserializer.class));
   }
 
-  private static List<Line> poll(KafkaConsumer<byte[], byte[]> reader) {
+  private static List<RecordLine> poll(KafkaConsumer<byte[], byte[]> reader) {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
     while (System.nanoTime() < deadline) {
-      List<Line> lines = new ArrayList<>();
+      List<RecordLine> lines = new ArrayList<>();
       for (ConsumerRecord<byte[], byte[]> record : reader.poll(Duration.ofMillis(500))) {
-        lines.add(Line.of(record));
+        lines.add(RecordLine.of(record));
       }
       if (!lines.isEmpty()) {
         return lines;
       }
     }
     throw new IllegalStateException("no record came");
-  }
-
-  private static List<Line> read(String path) throws Exception {
-    List<Line> lines = new ArrayList<>();
-    try (BufferedReader reader = Files.newBufferedReader(Path.of(path))) {
-      for (String text = reader.readLine(); text != null; text = reader.readLine()) {
-        lines.add(Line.parse(text));
-      }
-    }
-    return lines;
-  }
-
-  private static void write(String path, List<Line> lines) throws Exception {
-    try (PrintWriter writer = new PrintWriter(Files.newBufferedWriter(Path.of(path)))) {
-      for (Line line : lines) {
-        writer.print((line == null ? "-" : line.toString()) + "\n");
-      }
-    }
   }
 }

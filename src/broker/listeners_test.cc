@@ -1,0 +1,88 @@
+// Named listeners and throttling, as clients see them.
+#include <gtest/gtest.h>
+
+#include "broker/security/quotas.h"
+#include "protocol/messages/describe_cluster.h"
+#include "protocol/messages/find_coordinator.h"
+#include "sim/broker_fixture.h"
+#include "sim/requests.h"
+
+namespace varve::broker {
+namespace {
+
+using protocol::ErrorCode;
+using runtime::Task;
+using sim::RawClient;
+
+constexpr uint16_t kInnerPort = 9094;
+
+class ListenersTest : public sim::BrokerFixture {
+ protected:
+  Task<RawClient> connect_to(uint16_t port) {
+    auto stream = co_await client_node_.process().network().connect({"broker0", port}, world_.now() + 10s);
+    CHECK(stream, "{}", stream.error().message);
+    co_return RawClient(std::move(*stream));
+  }
+};
+
+TEST_F(ListenersTest, AClientIsToldTheAddressesOfTheListenerItCameThrough) {
+  Settings settings = settings_of(0);
+  settings.listeners = {{"OUTER", {"", kKafkaPort}, {"outer.example", 19092}},
+                        {"INNER", {"", kInnerPort}, {"broker0", 0}}};
+  add_broker(settings);
+  wait_until_serving();
+  run([&]() -> Task<> {
+    for (auto [port, host, told] : {std::tuple(kKafkaPort, "outer.example", 19092),
+                                    std::tuple(kInnerPort, "broker0", int{kInnerPort})}) {
+      RawClient client = co_await connect_to(port);
+      auto metadata = co_await client.ask(sim::metadata_request({}), 12);
+      EXPECT_EQ(metadata.brokers.at(0).host, host);
+      EXPECT_EQ(metadata.brokers.at(0).port, told);
+      auto cluster = co_await client.ask(protocol::DescribeClusterRequest(), 1);
+      EXPECT_EQ(cluster.brokers.at(0).host, host);
+      protocol::FindCoordinatorRequest find;
+      find.coordinator_keys = {"g"};
+      auto found = co_await client.ask(find, 4);
+      EXPECT_EQ(found.coordinators.at(0).host, host);
+      EXPECT_EQ(found.coordinators.at(0).port, told);
+    }
+  });
+}
+
+// A second for each request, whoever asks.
+class EverybodyWaits final : public ClientQuotas {
+ public:
+  Duration charge(const RequestCost& cost, MonotonicTime) override {
+    ++requests;
+    bytes += cost.request_bytes;
+    client_id = cost.client_id;
+    return 1s;
+  }
+  int requests = 0;
+  size_t bytes = 0;
+  std::string client_id;
+};
+
+TEST_F(ListenersTest, AThrottledAnswerSaysSoAndTheNextRequestWaits) {
+  EverybodyWaits quotas;
+  quotas_ = &quotas;
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect_to(kKafkaPort);
+    MonotonicTime begin = world_.now();
+    auto first = co_await client.ask(sim::metadata_request({}), 12, "greedy");
+    EXPECT_EQ(first.throttle_time_ms, 1000);
+    EXPECT_LT(world_.now() - begin, 500ms);
+    co_await client.ask(sim::metadata_request({}), 12, "greedy");
+    EXPECT_GE(world_.now() - begin, 1s);
+    // An answer without the field, and one that is not sent, throttle all the same.
+    co_await client.ask(sim::metadata_request({}), 0, "greedy");
+    EXPECT_GE(world_.now() - begin, 2s);
+  });
+  EXPECT_EQ(quotas.requests, 3);
+  EXPECT_GT(quotas.bytes, 0u);
+  EXPECT_EQ(quotas.client_id, "greedy");
+}
+
+}  // namespace
+}  // namespace varve::broker
