@@ -23,7 +23,7 @@ auto rendezvous_owner(uint64_t key, const Range& candidates) {
   auto best = candidates.end();
   uint64_t best_weight = 0;
   for (auto at = candidates.begin(); at != candidates.end(); ++at) {
-    uint64_t weight = rendezvous_weight(key, static_cast<uint64_t>(at->value()));
+    uint64_t weight = rendezvous_weight(key, static_cast<uint64_t>((*at).value()));
     if (best == candidates.end() || weight > best_weight || (weight == best_weight && *at < *best)) {
       best = at;
       best_weight = weight;

@@ -1,4 +1,4 @@
-// Producers that nobody hears of for long are forgotten.
+// Producers and offsets that nobody hears of for long are forgotten.
 #include <gtest/gtest.h>
 
 #include "metadata/state/state_testing.h"
@@ -77,6 +77,43 @@ TEST_F(ProducerExpiry, AProducerIsForgottenOnceItWasSilentForTheTimeThatTheState
   EXPECT_FALSE(is_known(0) || is_known(1));
 }
 
+class OffsetExpiry : public ProducerExpiry {
+ protected:
+  Task<> commit(metadata::MetadataClient& client, std::string group) {
+    metadata::CommitOffsets command{.group = std::move(group), .offsets = {{partition_, 5, -1, ""}}};
+    auto done = co_await client.propose(std::move(command));
+    CHECK(done && done->front().verdict == metadata::CommandVerdict::kDone);
+  }
+  Task<> propose_limits(metadata::MetadataClient& client, metadata::SetGroupLimits limits) {
+    CHECK(co_await client.propose(limits));
+  }
+  const metadata::GroupView* group(int broker) const {
+    return brokers_[broker]->client.state().find_group(group_);
+  }
+  // One that this broker owns.
+  std::string own_group(int broker) const {
+    std::string id = "g";
+    while (brokers_[0]->client.state().group_owner(id) != BrokerId(broker)) id += "+";
+    return id;
+  }
+
+  std::string group_;
+};
+
+TEST_F(OffsetExpiry, AGroupIsForgottenOnceNobodyCommittedForTheTimeThatTheStateSays) {
+  run(propose_limits(brokers_[0]->client, {.offsets_retention_ms = 3 * 3'600'000}));
+  run(make_topic(brokers_[0]->client));
+  group_ = own_group(0);
+  run(commit(brokers_[0]->client, group_));
+  ASSERT_TRUE(group(0) != nullptr && group(1) != nullptr);
+  wait(std::chrono::hours(2));
+  run(commit(brokers_[0]->client, group_));
+  wait(std::chrono::minutes(175));
+  EXPECT_TRUE(group(0) != nullptr && group(1) != nullptr) << "a commit came less than three hours ago";
+  wait(std::chrono::minutes(70));
+  EXPECT_TRUE(group(0) == nullptr && group(1) == nullptr);
+}
+
 TEST_F(ProducerExpiry, NothingIsSaidWhileThereIsNobodyToForget) {
   run(make_topic(brokers_[0]->client));
   wait(std::chrono::hours(8));
@@ -85,6 +122,7 @@ TEST_F(ProducerExpiry, NothingIsSaidWhileThereIsNobodyToForget) {
     ASSERT_TRUE(entry);
     for (const metadata::Command& command : entry->commands) {
       EXPECT_FALSE(std::holds_alternative<metadata::ExpireProducers>(command)) << record.position.value();
+      EXPECT_FALSE(std::holds_alternative<metadata::ExpireOffsets>(command)) << record.position.value();
     }
   }
 }

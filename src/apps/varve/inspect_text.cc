@@ -99,6 +99,84 @@ std::string text_of(const AlterTopicConfigs& command) {
   return text;
 }
 
+std::string_view name_of_phase(GroupPhase phase) {
+  switch (phase) {
+    case GroupPhase::kEmpty:
+      return "empty";
+    case GroupPhase::kPreparingRebalance:
+      return "preparing-rebalance";
+    case GroupPhase::kCompletingRebalance:
+      return "completing-rebalance";
+    case GroupPhase::kStable:
+      return "stable";
+  }
+  return "unknown";
+}
+// What clients sent as bytes is told by its length.
+std::string text_of(const MemberDetails& details) {
+  std::string text =
+      fmt::format(" client=\"{}\"@{} session_ms={} rebalance_ms={}", details.client_id, details.client_host,
+                  details.session_timeout_ms, details.rebalance_timeout_ms);
+  if (details.instance_id) text += fmt::format(" instance=\"{}\"", *details.instance_id);
+  for (const GroupProtocol& protocol : details.protocols) {
+    text += fmt::format(" {}:{} bytes", protocol.name, protocol.metadata.size());
+  }
+  return text;
+}
+std::string text_of(const SaveGroup& command) {
+  std::string text =
+      fmt::format("save group=\"{}\" version={} type={} {} generation={} protocol={} leader={}",
+                  command.group, command.version, command.protocol_type, name_of_phase(command.phase),
+                  command.generation, command.protocol.value_or("-"), command.leader);
+  for (const SavedMember& member : command.members) {
+    text += fmt::format("\n    member \"{}\"", member.id);
+    if (member.details) text += text_of(*member.details);
+    if (member.assignment) text += fmt::format(" assignment={} bytes", member.assignment->size());
+  }
+  return text;
+}
+std::string text_of(const CommitOffsets& command) {
+  std::string text = fmt::format("commit offsets group=\"{}\" generation={} member=\"{}\"", command.group,
+                                 command.generation, command.member);
+  if (command.instance_id) text += fmt::format(" instance=\"{}\"", *command.instance_id);
+  if (command.expires_at >= 0) text += fmt::format(" expires_at={}", command.expires_at);
+  for (const OffsetCommit& offset : command.offsets) {
+    text += fmt::format("\n    partition={} offset={} epoch={} metadata=\"{}\"", offset.partition,
+                        offset.offset, offset.leader_epoch, offset.metadata);
+  }
+  return text;
+}
+std::string text_of(const DeleteOffsets& command) {
+  std::string text =
+      fmt::format("delete offsets group=\"{}\" version={} partitions", command.group, command.version);
+  for (PartitionHandle partition : command.partitions) text += fmt::format(" {}", partition);
+  return text;
+}
+std::string text_of(const DeleteGroup& command) {
+  return fmt::format("delete group=\"{}\" version={}", command.group, command.version);
+}
+std::string text_of(const SetGroupLimits& command) {
+  return fmt::format("group limits offsets_retention_ms={}", command.offsets_retention_ms);
+}
+std::string text_of(const ExpireOffsets& command) {
+  return fmt::format("expire offsets cut_off={}", command.cut_off);
+}
+
+std::string text_of(const GroupView& group) {
+  std::string text = fmt::format("  group \"{}\" version={} type={} {} generation={} protocol={} leader={}\n",
+                                 group.id, group.version, group.protocol_type, name_of_phase(group.phase),
+                                 group.generation, group.protocol.value_or("-"), group.leader);
+  for (const auto& [id, member] : group.members) {
+    text += fmt::format("    member \"{}\"{} assignment={} bytes\n", id, text_of(member.details),
+                        member.assignment.size());
+  }
+  for (const auto& [partition, offset] : group.offsets) {
+    text += fmt::format("    partition={} offset={} epoch={} metadata=\"{}\" committed={}\n", partition,
+                        offset.offset, offset.leader_epoch, offset.metadata, offset.commit_time);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string entry_text(LogPosition position, const Entry& entry) {
@@ -158,6 +236,7 @@ std::string state_text(const State& state) {
                           partition->high_watermark);
     }
   }
+  for (const auto& [id, group] : state.groups()) text += text_of(group);
   text += fmt::format("  objects that wait for deletion: {}\n", state.pending_deletions());
   return text;
 }

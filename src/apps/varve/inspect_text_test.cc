@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "metadata/state/state_testing.h"
 #include "protocol/records/builder.h"
 
 namespace varve::apps {
@@ -27,6 +28,10 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   topic.configs["retention.ms"] = "1000";
   AlterTopicConfigs alter;
   alter.changes = {{"cleanup.policy", std::nullopt}, {"retention.bytes", "5"}};
+  SaveGroup save{
+      .group = "readers", .phase = GroupPhase::kStable, .members = {{"m", MemberDetails{}, "abc"}}};
+  save.members[0].details->instance_id = "i-1";
+  CommitOffsets commit_offsets{.group = "readers", .offsets = {{PartitionHandle(4), 17, 0, "note"}}};
   entry.commands = {RegisterBroker{},
                     FenceBroker{},
                     Beat{},
@@ -42,7 +47,13 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
                     SetLogStart{},
                     SnapshotTaken{},
                     AddPartitions{},
-                    alter};
+                    alter,
+                    save,
+                    commit_offsets,
+                    DeleteOffsets{},
+                    DeleteGroup{},
+                    SetGroupLimits{},
+                    ExpireOffsets{}};
   // A new kind of command needs its text here too.
   EXPECT_EQ(entry.commands.size(), std::variant_size_v<Command>);
   std::string text = entry_text(LogPosition(11), entry);
@@ -51,8 +62,11 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   EXPECT_THAT(text, HasSubstr("retention.ms=1000"));
   EXPECT_THAT(text, HasSubstr("commit object=7.2"));
   EXPECT_THAT(text, HasSubstr("producer=9"));
+  EXPECT_THAT(text, HasSubstr("save group=\"readers\" version=0 type= stable"));
+  EXPECT_THAT(text, HasSubstr("instance=\"i-1\" assignment=3 bytes"));
+  EXPECT_THAT(text, HasSubstr("partition=4 offset=17 epoch=0 metadata=\"note\""));
   EXPECT_THAT(text, HasSubstr("-cleanup.policy retention.bytes=5"));
-  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + static_cast<int>(entry.commands.size()) + 2);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + static_cast<int>(entry.commands.size()) + 4);
 }
 
 TEST(InspectText, AWalObjectIsShownWithWhatIsWrongInIt) {
@@ -76,6 +90,25 @@ TEST(InspectText, AWalObjectIsShownWithWhatIsWrongInIt) {
   bytes[storage::kWalHeaderBytes + 65] ^= 1;
   EXPECT_THAT(wal_object_text(bytes, *object, is_sound), HasSubstr("DAMAGED"));
   EXPECT_FALSE(is_sound);
+}
+
+TEST(InspectText, AStateIsShownWithItsGroups) {
+  StateDriver driver;
+  Incarnation broker = driver.register_broker(1);
+  PartitionHandle partition = driver.create_topic(broker, "t").at(0);
+  driver.propose(broker, SaveGroup{.group = "readers",
+                                   .protocol_type = "consumer",
+                                   .phase = GroupPhase::kStable,
+                                   .generation = 3,
+                                   .members = {{"m", MemberDetails{.client_id = "app"}, "abc"}}});
+  driver.propose(
+      broker,
+      CommitOffsets{
+          .group = "readers", .generation = 3, .member = "m", .offsets = {{partition, 17, 0, "note"}}});
+  std::string text = state_text(driver.state);
+  EXPECT_THAT(text, HasSubstr("group \"readers\" version=1 type=consumer stable generation=3"));
+  EXPECT_THAT(text, HasSubstr("member \"m\" client=\"app\"@"));
+  EXPECT_THAT(text, HasSubstr("partition=0 offset=17 epoch=0 metadata=\"note\""));
 }
 
 TEST(InspectText, AnEmptyStateIsShown) {

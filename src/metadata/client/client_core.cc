@@ -144,7 +144,8 @@ void ClientCore::reload(State state) {
   tell_of_reload(before);
 }
 
-// Any partition may have new records, and those that are gone have none any more: whoever waits looks again.
+// Any partition may have new records, and those that are gone have none any more: whoever waits looks again. Any group
+// may have another owner.
 void ClientCore::tell_of_reload(const std::set<PartitionHandle>& before) {
   if (!listener_) return;
   std::set<PartitionHandle> changed = before;
@@ -152,6 +153,8 @@ void ClientCore::tell_of_reload(const std::set<PartitionHandle>& before) {
     changed.insert(topic.partitions.begin(), topic.partitions.end());
   }
   ApplyOutcome outcome;
+  outcome.is_reload = true;
+  outcome.has_broker_change = true;
   outcome.changed_partitions.assign(changed.begin(), changed.end());
   listener_(outcome);
 }

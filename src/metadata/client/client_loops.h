@@ -71,8 +71,10 @@ struct MetadataClient::Impl {
 
   // expiring.cc
   runtime::Task<> expiry_loop();
-  // Whether the state holds a producer idle for so long that it is to be forgotten, if that is this broker's duty.
-  runtime::Task<std::optional<ExpireProducers>> expiry_due();
+  // What to propose if the state holds a producer, or a group's offset, so old that it is to be forgotten, and that is
+  // this broker's duty.
+  runtime::Task<std::optional<ExpireProducers>> producer_expiry_due();
+  runtime::Task<std::optional<ExpireOffsets>> offset_expiry_due();
 
   // snapshotting.cc
   runtime::Task<> snapshot_loop();

@@ -53,7 +53,7 @@ struct ClientConfig {
   Duration beat_after = 5s;     // idle, with more than one live broker
   uint64_t snapshot_after_bytes = 64ull << 20;
   Duration snapshot_after_time = 60s;                         // while deletions wait
-  Duration producer_expiry_interval = std::chrono::hours(1);  // between looks for producers to forget
+  Duration producer_expiry_interval = std::chrono::hours(1);  // between looks for what to forget
   size_t proposals_waiting_max = Limits().proposals_waiting_max;
 };
 

@@ -6,13 +6,6 @@
 namespace varve::metadata {
 namespace {
 
-// What brokers do for the cluster, never for a client: without fences nobody takes a dead broker's place.
-bool is_duty(const Command& command) {
-  return std::holds_alternative<FenceBroker>(command) || std::holds_alternative<AdvanceGcFence>(command) ||
-         std::holds_alternative<ObjectsDeleted>(command) || std::holds_alternative<Beat>(command) ||
-         std::holds_alternative<SnapshotTaken>(command);
-}
-
 // Commands that free room in the log or the store go on when it is full. All duties do, or lead to one that does: a
 // snapshot begins with a beat.
 bool frees_room(const Command& command) {

@@ -3,18 +3,6 @@
 #include <algorithm>
 
 namespace varve::metadata {
-namespace {
-
-// Whether a command is more than what a cluster does by itself while nobody uses it.
-bool is_work(const Command& command) {
-  return !std::holds_alternative<Beat>(command) && !std::holds_alternative<SnapshotTaken>(command) &&
-         !std::holds_alternative<AdvanceGcFence>(command) &&
-         !std::holds_alternative<ObjectsDeleted>(command) &&
-         !std::holds_alternative<ExpireProducers>(command);
-}
-
-}  // namespace
-
 ApplyOutcome Applier::apply(LogPosition position, ByteView bytes) {
   CHECK(position > state_.position, "position {} after {}", position, state_.position);
   state_.position = position;
@@ -37,7 +25,7 @@ EntryVerdict Applier::judge_bytes(ByteView bytes) {
   }
   outcome_.nonce = entry->nonce;
   outcome_.sequence = entry->sequence;
-  outcome_.has_work = !is_whole || std::any_of(entry->commands.begin(), entry->commands.end(), is_work);
+  outcome_.has_work = !is_whole || !std::all_of(entry->commands.begin(), entry->commands.end(), is_duty);
   if (entry->level > state_.feature_level) return EntryVerdict::kAboveFeatureLevel;
   return is_whole && entry->shard == 0 ? take(*entry) : EntryVerdict::kMalformed;
 }
@@ -95,6 +83,7 @@ EntryVerdict Applier::register_broker(const Entry& entry) {
   incarnation_ = done.incarnation;
   sender_ = state_.brokers.find(incarnation_);
   ++state_.image_version;
+  outcome_.has_broker_change = true;
   advance_log_time();
   outcome_.commands.push_back(std::move(done));
   return EntryVerdict::kApplied;
@@ -110,6 +99,7 @@ void Applier::advance_log_time() {
 void Applier::fence(Incarnation incarnation) {
   if (!state_.brokers.fence(incarnation)) return;
   outcome_.fenced.push_back(incarnation);
+  outcome_.has_broker_change = true;
   ++state_.image_version;
 }
 

@@ -21,6 +21,8 @@ class Applier {
   void fence(Incarnation incarnation);
   bool has_room_for(uint32_t partitions) const;
   void add_partitions(const TopicRecord& topic, uint32_t count);
+  template <class GroupCommand>
+  CommandOutcome change_group(const GroupCommand& command);
   CommandOutcome refuse(Rule rule);
   CommandOutcome refuse(CommandVerdict verdict);
 
@@ -40,6 +42,12 @@ class Applier {
   CommandOutcome run(const SnapshotTaken& command);
   CommandOutcome run(const AddPartitions& command);
   CommandOutcome run(const AlterTopicConfigs& command);
+  CommandOutcome run(const SaveGroup& command);
+  CommandOutcome run(const CommitOffsets& command);
+  CommandOutcome run(const DeleteOffsets& command);
+  CommandOutcome run(const DeleteGroup& command);
+  CommandOutcome run(const SetGroupLimits& command);
+  CommandOutcome run(const ExpireOffsets& command);
 
   StateData& state_;
   ApplyOutcome outcome_;

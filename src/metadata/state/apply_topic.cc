@@ -36,6 +36,7 @@ CommandOutcome Applier::run(const DeleteTopic& command) {
     state_.partitions.remove(handle, state_.now());
     outcome_.changed_partitions.push_back(handle);
   }
+  state_.groups.drop_offsets(topic->partitions);
   state_.topics.remove(command.id);
   ++state_.image_version;
   return {};

@@ -1,6 +1,9 @@
 #include "metadata/state/broker_table.h"
 
 #include <algorithm>
+#include <ranges>
+
+#include "base/hash.h"
 
 namespace varve::metadata {
 
@@ -22,6 +25,12 @@ std::optional<Incarnation> BrokerTable::live(BrokerId broker) const {
 std::optional<Incarnation> BrokerTable::of_nonce(Nonce nonce) const {
   auto at = by_nonce_.find(nonce);
   return at == by_nonce_.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<BrokerId> BrokerTable::owner_of(uint64_t hash) const {
+  auto ids = std::views::keys(live_);
+  auto owner = rendezvous_owner(hash, ids);
+  return owner == ids.end() ? std::nullopt : std::optional(*owner);
 }
 
 bool BrokerTable::all_live_allow(FeatureLevel level) const {

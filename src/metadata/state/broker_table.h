@@ -19,6 +19,8 @@ class BrokerTable {
   std::optional<Incarnation> live(BrokerId broker) const;
   const std::map<BrokerId, Incarnation>& live() const { return live_; }
   std::optional<Incarnation> of_nonce(Nonce nonce) const;
+  // Of what hashes to `hash`, among the live ones; nullopt if none lives.
+  std::optional<BrokerId> owner_of(uint64_t hash) const;
   // Whether every live incarnation knows the grammar of `level`.
   bool all_live_allow(FeatureLevel level) const;
 

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <bit>
 
 #include "base/crc32c.h"
+#include "base/hash.h"
 #include "metadata/state/chunk_codec.h"
+#include "metadata/state/group_codec.h"
 
 namespace varve::metadata {
 namespace {
@@ -35,6 +38,8 @@ class ChunkDecoder {
         return partitions();
       case ChunkKind::kHistory:
         return history();
+      case ChunkKind::kGroups:
+        return groups();
     }
     in_.fail();
   }
@@ -45,7 +50,7 @@ class ChunkDecoder {
   void require(bool holds) {
     if (!holds) in_.fail();
   }
-  std::string text() { return std::string(as_text(in_.prefixed())); }
+  std::string text() { return read_text(in_); }
   int64_t non_negative() {
     uint64_t value = in_.unsigned_varint();
     require(value <= INT64_MAX);
@@ -61,10 +66,12 @@ class ChunkDecoder {
     state_.limits.producer_batches_kept = in_.unsigned_varint32();
     state_.limits.partitions_max = in_.unsigned_varint32();
     state_.limits.producer_expiry_ms = in_.unsigned_varint();
+    state_.group_limits.offsets_retention_ms = in_.unsigned_varint();
     state_.partitions.restore_next_handle(PartitionHandle(in_.unsigned_varint32()));
     state_.next_producer_id = non_negative();
     state_.producer_ids_at_expiry = non_negative();
     state_.image_version = in_.unsigned_varint();
+    state_.groups.restore_newest_version(in_.unsigned_varint());
     size_t snapshots = in_.count(10);
     require(snapshots <= kSnapshotsRetained && state_.log_time >= 0);
     for (size_t i = 0; i < snapshots && in_.ok(); ++i) {
@@ -73,7 +80,7 @@ class ChunkDecoder {
       uint64_t state_hash = in_.be<uint64_t>();
       state_.snapshots.push_back({position, state_hash, in_.unsigned_varint()});
     }
-    require(are_in_range(state_.limits));
+    require(are_in_range(state_.limits) && are_in_range(state_.group_limits));
   }
 
   void brokers() {
@@ -298,6 +305,29 @@ class ChunkDecoder {
       owner->runs.restore_page({.number = number, .max_timestamp = 0, .runs = std::move(list)});
       block->page_owners.emplace(number, handle);
     }
+  }
+
+  void groups() {
+    size_t count = in_.count(kGroupBytesMin);
+    require(count > 0 && key_.first < kGroupBuckets && key_.second == 0 &&
+            count <= kGroupsMax - state_.groups.all().size());
+    std::string before;
+    for (size_t i = 0; i < count && in_.ok(); ++i) {
+      GroupView group = read_group(in_);
+      require(i == 0 || group.id > before);
+      if (!in_.ok()) return;
+      before = group.id;
+      require(is_possible(group) && state_.groups.restore(std::move(group)));
+    }
+  }
+
+  bool is_possible(const GroupView& group) const {
+    if (bucket_of(hash64(group.id)) != key_.first || group.version > state_.groups.newest_version())
+      return false;
+    auto has_been = [&](int64_t time) { return time >= 0 && time <= state_.log_time; };
+    return has_been(group.phase_since) && std::ranges::all_of(group.offsets, [&](const auto& offset) {
+             return has_been(offset.second.commit_time) && state_.partitions.find(offset.first) != nullptr;
+           });
   }
 
   std::vector<CompactRun> runs() {

@@ -1,5 +1,6 @@
 #include "base/crc32c.h"
 #include "metadata/state/chunk_codec.h"
+#include "metadata/state/group_codec.h"
 
 namespace varve::metadata {
 namespace {
@@ -51,6 +52,8 @@ class ChunkEncoder {
         return partitions();
       case ChunkKind::kHistory:
         return history();
+      case ChunkKind::kGroups:
+        return groups();
     }
     return false;
   }
@@ -63,10 +66,12 @@ class ChunkEncoder {
     out_.unsigned_varint(state_.limits.producer_batches_kept);
     out_.unsigned_varint(state_.limits.partitions_max);
     out_.unsigned_varint(state_.limits.producer_expiry_ms);
+    out_.unsigned_varint(state_.group_limits.offsets_retention_ms);
     out_.unsigned_varint(state_.partitions.next_handle().value());
     out_.unsigned_varint(static_cast<uint64_t>(state_.next_producer_id));
     out_.unsigned_varint(static_cast<uint64_t>(state_.producer_ids_at_expiry));
     out_.unsigned_varint(state_.image_version);
+    out_.unsigned_varint(state_.groups.newest_version());
     out_.unsigned_varint(state_.snapshots.size());
     for (const RetainedSnapshot& snapshot : state_.snapshots) {
       out_.unsigned_varint(snapshot.position.value());
@@ -233,6 +238,14 @@ class ChunkEncoder {
       out_.unsigned_varint(at->second.value() - first_handle().value());
       runs(owner->runs.page(at->first)->runs);
     }
+    return true;
+  }
+
+  bool groups() {
+    const GroupTable::Bucket& bucket = state_.groups.bucket(key_.first);
+    if (bucket.empty()) return false;
+    out_.unsigned_varint(bucket.size());
+    for (const auto& [id, group] : bucket) write_group(out_, *group);
     return true;
   }
 

@@ -17,6 +17,7 @@ enum class ChunkKind : uint8_t {
   kObjects = 3,     // first: incarnation; second: number / kObjectsPerChunk
   kPartitions = 4,  // first: handle / kPartitionsPerBlock; topics lie with their first partition
   kHistory = 5,     // first: the block; second: page number / kPagesPerHistoryChunk
+  kGroups = 6,      // first: bucket_of() the group's id
 };
 
 // Chosen so that a full chunk of each kind has 1-4 MiB at about 12 bytes a run and 30 an object.
@@ -24,6 +25,7 @@ inline constexpr uint64_t kObjectsPerChunk = 32768;
 inline constexpr uint32_t kPartitionsPerBlock = 1024;
 inline constexpr uint32_t kRunsPerPage = 256;
 inline constexpr uint64_t kPagesPerHistoryChunk = 512;
+inline constexpr uint64_t kGroupBuckets = 256;
 
 struct ChunkKey {
   ChunkKind kind = ChunkKind::kGeneral;

@@ -27,6 +27,12 @@ constexpr KindAndName kKinds[] = {
     {CommandKind::kSnapshotTaken, "SnapshotTaken"},
     {CommandKind::kAddPartitions, "AddPartitions"},
     {CommandKind::kAlterTopicConfigs, "AlterTopicConfigs"},
+    {CommandKind::kSaveGroup, "SaveGroup"},
+    {CommandKind::kCommitOffsets, "CommitOffsets"},
+    {CommandKind::kDeleteOffsets, "DeleteOffsets"},
+    {CommandKind::kDeleteGroup, "DeleteGroup"},
+    {CommandKind::kSetGroupLimits, "SetGroupLimits"},
+    {CommandKind::kExpireOffsets, "ExpireOffsets"},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<Command>);
 
@@ -39,6 +45,21 @@ std::string_view name_of(CommandKind kind) {
     if (known.kind == kind) return known.name;
   }
   return "unknown";
+}
+
+bool is_duty(const Command& command) {
+  switch (kind_of(command)) {
+    case CommandKind::kFenceBroker:  // without it nobody takes a dead broker's place
+    case CommandKind::kBeat:
+    case CommandKind::kAdvanceGcFence:
+    case CommandKind::kObjectsDeleted:
+    case CommandKind::kExpireProducers:
+    case CommandKind::kSnapshotTaken:
+    case CommandKind::kExpireOffsets:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace varve::metadata

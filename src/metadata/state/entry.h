@@ -165,9 +165,98 @@ struct AlterTopicConfigs {
   bool operator==(const AlterTopicConfigs&) const = default;
 };
 
-using Command = std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLevel, SetLimits, CreateTopic,
-                             DeleteTopic, CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds,
-                             ExpireProducers, SetLogStart, SnapshotTaken, AddPartitions, AlterTopicConfigs>;
+// --- Consumer groups. Only the broker that owns a group changes it: the one that rendezvous hashing gives for its id
+// among the live ones where the entry applies (State::group_owner). Bytes that clients send are data. ---
+
+enum class GroupPhase : uint8_t {
+  kEmpty = 0,
+  kPreparingRebalance = 1,
+  kCompletingRebalance = 2,
+  kStable = 3
+};
+inline constexpr uint8_t kGroupPhases = 4;
+
+struct GroupProtocol {
+  std::string name{};
+  std::string metadata{};  // bytes as the client sent them
+  bool operator==(const GroupProtocol&) const = default;
+};
+struct MemberDetails {
+  std::optional<std::string> instance_id{};  // a static member's (KIP-345)
+  std::string client_id{};
+  std::string client_host{};
+  uint32_t session_timeout_ms = 0;
+  uint32_t rebalance_timeout_ms = 0;
+  std::vector<GroupProtocol> protocols{};  // as the client prefers them
+  bool operator==(const MemberDetails&) const = default;
+};
+struct SavedMember {
+  std::string id{};
+  std::optional<MemberDetails> details{};   // none: as in state, where the member must be
+  std::optional<std::string> assignment{};  // none: as in state, else empty
+  bool operator==(const SavedMember&) const = default;
+};
+// Replaces the membership of a classic group, or makes the group; members that are not listed go, offsets stay.
+struct SaveGroup {
+  std::string group{};
+  uint64_t version = 0;  // of the group in state that it builds on (GroupView); 0: there is none
+  std::string protocol_type{};
+  GroupPhase phase = GroupPhase::kEmpty;
+  int32_t generation = 0;
+  std::optional<std::string> protocol{};
+  std::string leader{};
+  std::vector<SavedMember> members{};  // ids rising
+  bool operator==(const SaveGroup&) const = default;
+};
+struct OffsetCommit {
+  PartitionHandle partition{};
+  int64_t offset = 0;
+  int32_t leader_epoch = -1;
+  std::string metadata{};
+  bool operator==(const OffsetCommit&) const = default;
+};
+// OffsetCommit, judged as Kafka judges one of a classic group. A group that is not there is made, without a protocol
+// type, by a commit without a generation.
+struct CommitOffsets {
+  std::string group{};
+  int32_t generation = -1;
+  std::string member{};
+  std::optional<std::string> instance_id{};
+  int64_t expires_at = -1;  // log time, ms; -1: by SetGroupLimits
+  std::vector<OffsetCommit> offsets{};
+  bool operator==(const CommitOffsets&) const = default;
+};
+// Partitions without an offset are passed over.
+struct DeleteOffsets {
+  std::string group{};
+  uint64_t version = 0;
+  std::vector<PartitionHandle> partitions{};
+  bool operator==(const DeleteOffsets&) const = default;
+};
+// Only in phase kEmpty.
+struct DeleteGroup {
+  std::string group{};
+  uint64_t version = 0;
+  bool operator==(const DeleteGroup&) const = default;
+};
+struct SetGroupLimits {
+  uint64_t offsets_retention_ms = 604'800'000;  // ExpireOffsets may not cut closer to log time than this
+  bool operator==(const SetGroupLimits&) const = default;
+};
+// Forgets offsets of groups without members: those whose expires_at has come; without one, those that were committed
+// before `cut_off` (log time, ms), in a group with a protocol type only if it was empty before it, too. A group that is
+// left with neither members nor offsets is forgotten. Refused if the cut-off is later than log time minus
+// offsets_retention_ms.
+struct ExpireOffsets {
+  int64_t cut_off = 0;
+  bool operator==(const ExpireOffsets&) const = default;
+};
+
+using Command =
+    std::variant<RegisterBroker, FenceBroker, Beat, RaiseFeatureLevel, SetLimits, CreateTopic, DeleteTopic,
+                 CommitObject, AdvanceGcFence, ObjectsDeleted, AllocateProducerIds, ExpireProducers,
+                 SetLogStart, SnapshotTaken, AddPartitions, AlterTopicConfigs, SaveGroup, CommitOffsets,
+                 DeleteOffsets, DeleteGroup, SetGroupLimits, ExpireOffsets>;
 
 // The number of each command in the bytes of an entry.
 enum class CommandKind : uint8_t {
@@ -187,10 +276,19 @@ enum class CommandKind : uint8_t {
   kSnapshotTaken = 14,
   kAddPartitions = 15,
   kAlterTopicConfigs = 16,
+  kSaveGroup = 17,
+  kCommitOffsets = 18,
+  kDeleteOffsets = 19,
+  kDeleteGroup = 20,
+  kSetGroupLimits = 21,
+  kExpireOffsets = 22,
 };
 CommandKind kind_of(const Command& command);
 // "CommitObject"; for tools and logs.
 std::string_view name_of(CommandKind kind);
+// Whether brokers say it for the cluster, and never for a client: while it is idle they say nothing else, and where
+// clients have to wait these go first.
+bool is_duty(const Command& command);
 
 // The highest feature level whose grammar this binary knows. A State whose feature_level() is above it must not
 // be applied to further: the broker halts (invariant 2).
@@ -203,6 +301,8 @@ inline constexpr FeatureLevel kFirstFeatureLevel{1};
 inline constexpr uint32_t kRunsPerObjectMax = 1 << 16;
 inline constexpr uint64_t kObjectBytesMax = uint64_t{1} << 48;
 inline constexpr uint32_t kPartitionsHardMax = 10'000'000;
+inline constexpr size_t kGroupsMax = 100'000;
+inline constexpr size_t kGroupIdBytesMax = 32'767;
 
 struct Entry {
   Nonce nonce{};

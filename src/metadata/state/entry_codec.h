@@ -19,6 +19,13 @@ struct EntryRunFlags {
   static constexpr uint8_t kKnown = (1 << 6) - 1;
 };
 
+// Flags of a member in SaveGroup.
+struct EntryMemberFlags {
+  static constexpr uint8_t kDetails = 1 << 0;
+  static constexpr uint8_t kAssignment = 1 << 1;
+  static constexpr uint8_t kKnown = (1 << 2) - 1;
+};
+
 // What a run is told relative to; starts afresh with each CommitObject.
 struct EntryRunContext {
   uint32_t next_index = 0;

@@ -1,12 +1,15 @@
 #include "base/crc32c.h"
 #include "metadata/state/entry_codec.h"
+#include "metadata/state/group_codec.h"
 
 namespace varve::metadata {
 namespace {
 
-// The least a run or a producer batch takes, so that a count can be checked against the bytes that are there.
+// The least each item takes, so that a count can be checked against the bytes that are there.
 constexpr size_t kRunBytesMin = 5;
 constexpr size_t kProducerBatchBytesMin = 5;
+constexpr size_t kSavedMemberBytesMin = 2;
+constexpr size_t kOffsetCommitBytesMin = 4;
 
 int64_t sum(int64_t base, int64_t delta) {
   return static_cast<int64_t>(static_cast<uint64_t>(base) + static_cast<uint64_t>(delta));
@@ -61,23 +64,32 @@ class CommandDecoder {
       }
       case CommandKind::kAlterTopicConfigs:
         return alter_topic_configs();
+      case CommandKind::kSaveGroup:
+        return save_group();
+      case CommandKind::kCommitOffsets:
+        return commit_offsets();
+      case CommandKind::kDeleteOffsets:
+        return delete_offsets();
+      case CommandKind::kDeleteGroup: {
+        std::string group = text();
+        return DeleteGroup{std::move(group), reader_.unsigned_varint()};
+      }
+      case CommandKind::kSetGroupLimits:
+        return SetGroupLimits{reader_.unsigned_varint()};
+      case CommandKind::kExpireOffsets:
+        return ExpireOffsets{reader_.varint()};
     }
     reader_.fail();
     return Beat{};
   }
 
  private:
-  std::string text() { return std::string(as_text(reader_.prefixed())); }
+  std::string text() { return read_text(reader_); }
   Uuid uuid() {
     Uuid id;
     ByteView bytes = reader_.raw(id.bytes.size());
     if (reader_.ok()) std::copy(bytes.begin(), bytes.end(), id.bytes.begin());
     return id;
-  }
-  std::optional<std::string> nullable() {
-    uint64_t size_and_one = reader_.unsigned_varint();
-    if (size_and_one == 0) return std::nullopt;
-    return std::string(as_text(reader_.raw(size_and_one - 1)));
   }
   bool flag(uint8_t flags, uint8_t bit) { return (flags & bit) != 0; }
 
@@ -125,9 +137,70 @@ class CommandDecoder {
     for (size_t i = 0; i < changes && reader_.ok(); ++i) {
       std::string name = text();
       if (!c.changes.empty() && name <= c.changes.rbegin()->first) reader_.fail();
-      c.changes.emplace_hint(c.changes.end(), std::move(name), nullable());
+      c.changes.emplace_hint(c.changes.end(), std::move(name), read_nullable(reader_));
     }
     return c;
+  }
+
+  SaveGroup save_group() {
+    SaveGroup c;
+    c.group = text();
+    c.version = reader_.unsigned_varint();
+    c.protocol_type = text();
+    c.phase = read_phase(reader_);
+    c.generation = reader_.varint32();
+    c.protocol = read_nullable(reader_);
+    c.leader = text();
+    c.members.resize(reader_.count(kSavedMemberBytesMin));
+    for (SavedMember& member : c.members) {
+      if (!reader_.ok()) break;
+      member.id = text();
+      uint8_t flags = reader_.u8();
+      if (flags & ~EntryMemberFlags::kKnown) reader_.fail();
+      if (flag(flags, EntryMemberFlags::kDetails)) member.details = read_details(reader_);
+      if (flag(flags, EntryMemberFlags::kAssignment)) member.assignment = text();
+    }
+    return c;
+  }
+
+  CommitOffsets commit_offsets() {
+    CommitOffsets c;
+    c.group = text();
+    c.generation = reader_.varint32();
+    c.member = text();
+    c.instance_id = read_nullable(reader_);
+    c.expires_at = reader_.varint();
+    c.offsets.resize(reader_.count(kOffsetCommitBytesMin));
+    uint32_t before = 0;
+    for (OffsetCommit& offset : c.offsets) {
+      if (!reader_.ok()) break;
+      offset.partition = partition(before);
+      offset.offset = reader_.varint();
+      offset.leader_epoch = reader_.varint32();
+      offset.metadata = text();
+    }
+    return c;
+  }
+
+  DeleteOffsets delete_offsets() {
+    DeleteOffsets c;
+    c.group = text();
+    c.version = reader_.unsigned_varint();
+    c.partitions.resize(reader_.count(1));
+    uint32_t before = 0;
+    for (PartitionHandle& handle : c.partitions) handle = partition(before);
+    return c;
+  }
+
+  // Told relative to the one before it.
+  PartitionHandle partition(uint32_t& before) {
+    int64_t handle = sum(before, reader_.varint());
+    if (handle < 0 || handle > UINT32_MAX) {
+      reader_.fail();
+      return {};
+    }
+    before = static_cast<uint32_t>(handle);
+    return PartitionHandle(before);
   }
 
   ObjectId object() {
@@ -164,9 +237,7 @@ class CommandDecoder {
     r.is_transactional = flag(flags, EntryRunFlags::kTransactional);
     r.is_log_append_time = flag(flags, EntryRunFlags::kLogAppendTime);
     r.index = flag(flags, EntryRunFlags::kIndexFollows) ? reader_.unsigned_varint32() : context.next_index;
-    int64_t partition = sum(context.partition, reader_.varint());
-    if (partition < 0 || partition > UINT32_MAX) return reader_.fail();
-    r.partition = PartitionHandle(static_cast<uint32_t>(partition));
+    r.partition = partition(context.partition);
     r.position =
         flag(flags, EntryRunFlags::kPositionFollows) ? reader_.unsigned_varint() : context.next_position;
     r.bytes = reader_.unsigned_varint32();
@@ -180,7 +251,6 @@ class CommandDecoder {
     }
     context.next_index = r.index + 1;
     context.next_position = r.position + r.bytes;
-    context.partition = r.partition.value();
     context.max_timestamp = r.max_timestamp;
   }
 

@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 #include "metadata/state/entry_codec.h"
+#include "metadata/state/group_codec.h"
 
 namespace varve::metadata {
 namespace {
@@ -110,14 +111,62 @@ class CommandEncoder {
     sink_.unsigned_varint(c.changes.size());
     for (const auto& [name, value] : c.changes) {
       sink_.prefixed(name);
-      nullable(value);
+      write_nullable(sink_, value);
     }
   }
+  void operator()(const SaveGroup& c) {
+    sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.version);
+    sink_.prefixed(c.protocol_type);
+    sink_.u8(static_cast<uint8_t>(c.phase));
+    sink_.varint(c.generation);
+    write_nullable(sink_, c.protocol);
+    sink_.prefixed(c.leader);
+    sink_.unsigned_varint(c.members.size());
+    for (const SavedMember& member : c.members) {
+      sink_.prefixed(member.id);
+      uint8_t flags = 0;
+      if (member.details) flags |= EntryMemberFlags::kDetails;
+      if (member.assignment) flags |= EntryMemberFlags::kAssignment;
+      sink_.u8(flags);
+      if (member.details) write_details(sink_, *member.details);
+      if (member.assignment) sink_.prefixed(*member.assignment);
+    }
+  }
+  void operator()(const CommitOffsets& c) {
+    sink_.prefixed(c.group);
+    sink_.varint(c.generation);
+    sink_.prefixed(c.member);
+    write_nullable(sink_, c.instance_id);
+    sink_.varint(c.expires_at);
+    sink_.unsigned_varint(c.offsets.size());
+    uint32_t before = 0;
+    for (const OffsetCommit& offset : c.offsets) {
+      partition(offset.partition, before);
+      sink_.varint(offset.offset);
+      sink_.varint(offset.leader_epoch);
+      sink_.prefixed(offset.metadata);
+    }
+  }
+  void operator()(const DeleteOffsets& c) {
+    sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.version);
+    sink_.unsigned_varint(c.partitions.size());
+    uint32_t before = 0;
+    for (PartitionHandle handle : c.partitions) partition(handle, before);
+  }
+  void operator()(const DeleteGroup& c) {
+    sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.version);
+  }
+  void operator()(const SetGroupLimits& c) { sink_.unsigned_varint(c.offsets_retention_ms); }
+  void operator()(const ExpireOffsets& c) { sink_.varint(c.cut_off); }
 
  private:
-  void nullable(const std::optional<std::string>& text) {
-    sink_.unsigned_varint(text ? text->size() + 1 : 0);
-    if (text) sink_.raw(as_bytes(*text));
+  // Relative to the one before it.
+  void partition(PartitionHandle handle, uint32_t& before) {
+    sink_.varint(static_cast<int64_t>(handle.value()) - static_cast<int64_t>(before));
+    before = handle.value();
   }
 
   // Objects are nearly always of the sender's own incarnation.
@@ -142,7 +191,7 @@ class CommandEncoder {
 
     sink_.u8(flags);
     if (flags & EntryRunFlags::kIndexFollows) sink_.unsigned_varint(r.index);
-    sink_.varint(static_cast<int64_t>(r.partition.value()) - static_cast<int64_t>(context.partition));
+    partition(r.partition, context.partition);
     if (flags & EntryRunFlags::kPositionFollows) sink_.unsigned_varint(r.position);
     sink_.unsigned_varint(r.bytes);
     sink_.unsigned_varint(r.records);
@@ -159,7 +208,6 @@ class CommandEncoder {
     }
     context.next_index = r.index + 1;
     context.next_position = r.position + r.bytes;
-    context.partition = r.partition.value();
     context.max_timestamp = r.max_timestamp;
   }
 

@@ -107,6 +107,38 @@ Entry entry_with(std::vector<Command> commands) {
           .commands = std::move(commands)};
 }
 
+MemberDetails golden_details() {
+  return {.instance_id = "static-1",
+          .client_id = "app",
+          .client_host = "/127.0.0.1",
+          .session_timeout_ms = 45'000,
+          .rebalance_timeout_ms = 300'000,
+          .protocols = {{"range", std::string("\0\1", 2)}, {"sticky", ""}}};
+}
+
+// One member with everything, one of whom the state has all, one of whom it has the assignment.
+SaveGroup golden_group() {
+  return {.group = "readers",
+          .version = 7,
+          .protocol_type = "consumer",
+          .phase = GroupPhase::kStable,
+          .generation = 3,
+          .protocol = "range",
+          .leader = "app-1",
+          .members = {{"app-1", golden_details(), std::string("\0\2\xff", 3)},
+                      {"app-2", std::nullopt, std::nullopt},
+                      {"app-3", MemberDetails{.client_id = "x"}, std::nullopt}}};
+}
+
+CommitOffsets golden_commit() {
+  return {.group = "readers",
+          .generation = 3,
+          .member = "app-1",
+          .instance_id = "static-1",
+          .expires_at = 1'700'000'600'000,
+          .offsets = {{PartitionHandle(300), 41, 0, "note"}, {PartitionHandle(7), INT64_MAX, -1, ""}}};
+}
+
 std::vector<std::pair<std::string, Entry>> golden_entries() {
   Entry registration =
       entry_with({RegisterBroker{BrokerId(1),
@@ -137,6 +169,13 @@ std::vector<std::pair<std::string, Entry>> golden_entries() {
       {"AddPartitions", entry_with({AddPartitions{golden_topic(), 20}})},
       {"AlterTopicConfigs", entry_with({AlterTopicConfigs{
                                 golden_topic(), {{"cleanup.policy", std::nullopt}, {"retention.ms", ""}}}})},
+      {"SaveGroup", entry_with({golden_group()})},
+      {"CommitOffsets", entry_with({golden_commit()})},
+      {"DeleteOffsets",
+       entry_with({DeleteOffsets{"readers", 7, {PartitionHandle(305), PartitionHandle(7)}}})},
+      {"DeleteGroup", entry_with({DeleteGroup{"readers", 8}})},
+      {"SetGroupLimits", entry_with({SetGroupLimits{86'400'000}})},
+      {"ExpireOffsets", entry_with({ExpireOffsets{1'600'000'000'000}})},
   };
   entries.emplace_back("many", entry_with({commit_of({plain_run()}), commit_of({}), Beat{}}));
   return entries;
@@ -164,14 +203,27 @@ TEST(GoldenEntries, HaveAllCommands) {
   EXPECT_EQ(kinds.size(), std::variant_size_v<Command>);
 }
 
-TEST(EntryPage, ItsExampleIsWhatTheCodecWrites) {
+TEST(EntryPage, ItsExamplesAreWhatTheCodecWrites) {
   auto blocks = documented_bytes("docs/formats/entry.md");
-  ASSERT_EQ(blocks.size(), 1u);
-  Entry example = entry_with({commit_of({plain_run(), run_of_one_producer()})});
-  EXPECT_EQ(to_hex(blocks[0]), to_hex(encode_entry(example)));
-  auto decoded = decode_entry(blocks[0]);
-  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
-  EXPECT_EQ(*decoded, example);
+  SaveGroup save{.group = "g",
+                 .version = 4,
+                 .protocol_type = "consumer",
+                 .phase = GroupPhase::kStable,
+                 .generation = 2,
+                 .protocol = "range",
+                 .leader = "m",
+                 .members = {{"m", std::nullopt, "all"}}};
+  CommitOffsets commit{
+      .group = "g", .generation = 2, .member = "m", .offsets = {{PartitionHandle(300), 41, 0, "note"}}};
+  std::vector<Entry> examples = {entry_with({commit_of({plain_run(), run_of_one_producer()})}),
+                                 entry_with({save, commit})};
+  ASSERT_EQ(blocks.size(), examples.size());
+  for (size_t i = 0; i < examples.size(); ++i) {
+    EXPECT_EQ(to_hex(blocks[i]), to_hex(encode_entry(examples[i])));
+    auto decoded = decode_entry(blocks[i]);
+    ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
+    EXPECT_EQ(*decoded, examples[i]);
+  }
 }
 
 // A short history that leaves something in every field of every chunk.
@@ -207,6 +259,30 @@ class GoldenState : public StateDriver {
     propose(broker, Beat{state.position(), 0x0102030405060708});
     create_topic(broker, "wide", 1500);
     propose(broker, DeleteTopic{state.find_topic("wide")->id});
+    propose(broker, AddPartitions{topic.id, 3});
+    propose(broker, SetGroupLimits{.offsets_retention_ms = 90'000});
+    make_groups(broker, state.find_topic("orders")->partitions);
+  }
+
+ private:
+  // Of ids that this one of the two brokers owns.
+  void make_groups(Incarnation broker, const std::vector<PartitionHandle>& orders) {
+    auto own = [&](std::string id) {
+      while (state.group_owner(id) != BrokerId(1)) id += "+";
+      return id;
+    };
+    SaveGroup group = golden_group();
+    group.group = own("readers");
+    group.version = 0;
+    group.members[1] = {"app-2", MemberDetails{.client_id = "y"}, "all"};
+    CHECK(propose(broker, group).verdict == CommandVerdict::kDone);
+    CommitOffsets commit = golden_commit();
+    commit.group = group.group;
+    commit.offsets[0].partition = orders[0];
+    commit.offsets[1].partition = orders[2];
+    CHECK(propose(broker, commit).verdict == CommandVerdict::kDone);
+    CommitOffsets simple{.group = own("simple"), .offsets = {{orders[1], 5, -1, ""}}};
+    CHECK(propose(broker, simple).verdict == CommandVerdict::kDone);
   }
 };
 
@@ -229,7 +305,8 @@ TEST(GoldenSnapshot, IsWhatItsHistoryGivesAndRestoresToItself) {
   for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(to_hex(again[i].view()), lines[i].second);
 }
 
-// One broker, one topic of one partition, two commits: one plain, one of an idempotent producer, and a snapshot.
+// One broker, one topic of one partition, two commits: one plain, one of an idempotent producer, a snapshot, and a
+// group of one member with one offset.
 class DocumentedState : public StateDriver {
  public:
   DocumentedState() {
@@ -243,6 +320,19 @@ class DocumentedState : public StateDriver {
     commit_batches(broker, partition, {batch(7, 0, 0, 3)});
     propose(broker,
             SnapshotTaken{.position = LogPosition(4), .state_hash = 0x1122334455667788, .bytes = 1000});
+    MemberDetails details{.client_id = "c", .client_host = "h"};
+    details.session_timeout_ms = 45'000;
+    details.rebalance_timeout_ms = 300'000;
+    details.protocols = {{"range", "t"}};
+    propose(broker, SaveGroup{.group = "g",
+                              .protocol_type = "consumer",
+                              .phase = GroupPhase::kStable,
+                              .generation = 1,
+                              .protocol = "range",
+                              .leader = "m",
+                              .members = {{"m", details, "all"}}});
+    propose(broker,
+            CommitOffsets{.group = "g", .generation = 1, .member = "m", .offsets = {{partition, 10, 0, ""}}});
   }
 };
 

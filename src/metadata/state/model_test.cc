@@ -65,6 +65,52 @@ void expect_same_partition(const State& state, PartitionHandle handle, const Nai
   ASSERT_EQ(end, expected.high_watermark);
 }
 
+bool is_about_groups(const Command& command) { return kind_of(command) >= CommandKind::kSaveGroup; }
+
+void expect_same_answers(const RandomHistory::Step& step, const std::vector<NaiveGroups::Answer>& answers) {
+  size_t next = 0;
+  for (size_t i = 0; i < step.outcome.commands.size(); ++i) {
+    if (!is_about_groups(step.entry.commands[i])) continue;
+    const NaiveGroups::Answer& answer = answers.at(next++);
+    ASSERT_EQ(step.outcome.commands[i].group_version, answer.version);
+    ASSERT_EQ(step.outcome.commands[i].unknown_partitions, answer.unknown);
+  }
+  ASSERT_EQ(next, answers.size());
+}
+
+void expect_same_group(const GroupView& view, const NaiveGroups::Group& group) {
+  ASSERT_EQ(view.version, group.version);
+  ASSERT_EQ(view.protocol_type, group.saved.protocol_type);
+  ASSERT_EQ(view.phase, group.saved.phase);
+  ASSERT_EQ(view.generation, group.saved.generation);
+  ASSERT_EQ(view.protocol, group.saved.protocol);
+  ASSERT_EQ(view.leader, group.saved.leader);
+  ASSERT_EQ(view.phase_since, group.phase_since);
+  ASSERT_EQ(view.members.size(), group.members.size());
+  for (const auto& [id, member] : group.members) {
+    ASSERT_TRUE(view.members.contains(id));
+    ASSERT_EQ(view.members.at(id), (GroupMember{member.details, member.assignment}));
+  }
+  ASSERT_EQ(view.offsets.size(), group.offsets.size());
+  for (const auto& [handle, offset] : group.offsets) {
+    ASSERT_TRUE(view.offsets.contains(PartitionHandle(handle)));
+    ASSERT_EQ(view.offsets.at(PartitionHandle(handle)),
+              (CommittedOffset{offset.offset, offset.leader_epoch, offset.metadata, offset.commit_time,
+                               offset.expires_at}));
+  }
+}
+
+void expect_same_groups(const State& state, const NaiveGroups& model) {
+  ASSERT_EQ(state.group_limits().offsets_retention_ms, model.retention);
+  ASSERT_EQ(state.groups().size(), model.groups.size());
+  for (const auto& [id, group] : model.groups) {
+    const GroupView* view = state.find_group(id);
+    ASSERT_NE(view, nullptr) << id;
+    ASSERT_EQ(view->id, id);
+    ASSERT_NO_FATAL_FAILURE(expect_same_group(*view, group)) << id;
+  }
+}
+
 void expect_same_state(const State& state, NaiveModel& model, uint64_t& deletable) {
   ASSERT_EQ(state.log_time(), model.log_time);
   ASSERT_EQ(state.fence_epoch().value(), model.fence);
@@ -79,6 +125,7 @@ void expect_same_state(const State& state, NaiveModel& model, uint64_t& deletabl
       ASSERT_EQ(state.partition(view->partitions[i])->index.value(), static_cast<int32_t>(i));
     }
   }
+  ASSERT_NO_FATAL_FAILURE(expect_same_groups(state, model.groups));
   model.referenced.clear();
   for (const auto& [handle, partition] : model.partitions) {
     ASSERT_NO_FATAL_FAILURE(
@@ -112,6 +159,7 @@ TEST(NaiveModelOfApply, AgreesOnEveryVerdictOffsetRunAndReference) {
       EntryVerdict verdict = model.apply(step.position.value(), step.entry, verdicts, batches);
       ASSERT_EQ(step.outcome.verdict, verdict) << describe(seed, i);
       ASSERT_NO_FATAL_FAILURE(expect_same_outcome(step.outcome, verdicts, batches)) << describe(seed, i);
+      ASSERT_NO_FATAL_FAILURE(expect_same_answers(step, model.answers)) << describe(seed, i);
       ASSERT_NO_FATAL_FAILURE(expect_same_state(history.state, model, deletable)) << describe(seed, i);
     }
     for (const auto& [cause, count] : history.state.refusal_counts()) refusals[cause] += count;

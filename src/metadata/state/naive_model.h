@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "metadata/state/entry.h"
+#include "metadata/state/naive_groups.h"
 #include "metadata/state/outcome.h"
 
 namespace varve::metadata {
@@ -69,11 +70,14 @@ class NaiveModel {
   std::map<uint64_t, Broker> brokers;
   std::map<ObjectId, Object> objects;
   std::vector<uint64_t> snapshots;
+  NaiveGroups groups;
+  std::vector<NaiveGroups::Answer> answers;  // of the commands about groups of the newest entry
 
   // `entry` decodes; an empty one stands for bytes that do not.
   EntryVerdict apply(uint64_t at, const Entry& entry, std::vector<CommandVerdict>& verdicts,
                      std::vector<std::vector<BatchOutcome>>& batches) {
     position = at;
+    answers.clear();
     if (entry == Entry{} || entry.shard != 0) return EntryVerdict::kMalformed;
     if (entry.incarnation == Incarnation()) return take_registration(entry, verdicts);
     auto sender = brokers.find(entry.incarnation.value());
@@ -175,7 +179,10 @@ class NaiveModel {
   }
   V run(Broker&, const DeleteTopic& c) {
     if (topics.count(c.id) == 0) return V::kUnknownTopic;
-    for (uint32_t handle : topics[c.id].partitions) partitions.erase(handle);
+    for (uint32_t handle : topics[c.id].partitions) {
+      partitions.erase(handle);
+      groups.forget_partition(handle);
+    }
     topics.erase(c.id);
     return V::kDone;
   }
@@ -197,6 +204,20 @@ class NaiveModel {
       if (value) topics[c.topic].configs[name] = *value;
     }
     return V::kDone;
+  }
+  template <class GroupCommand>
+  V run(const Broker& sender, const GroupCommand& c) {
+    groups.log_time = log_time;
+    groups.live.clear();
+    for (const auto& [incarnation, broker] : brokers) {
+      if (broker.is_live) groups.live.insert(broker.id);
+    }
+    groups.partitions.clear();
+    for (const auto& [handle, partition] : partitions) groups.partitions.insert(handle);
+    groups.answer.reset();
+    V verdict = groups.run(sender.id, c);
+    answers.push_back(groups.answer.value_or(NaiveGroups::Answer{}));
+    return verdict;
   }
   V run(Broker&, const CommitObject&) { return V::kDone; }
   V run(Broker&, const AdvanceGcFence& c) {

@@ -39,8 +39,17 @@ enum class CommandVerdict : uint8_t {
   kRefused,       // by a rule of state; `detail` names it
   kTopicExists,   // CreateTopic
   kUnknownTopic,  // by id or partition handle
-  kOverLimit,     // partitions_max
+  kOverLimit,     // partitions_max, kGroupsMax
   kLevelRefused,  // RegisterBroker below the level, RaiseFeatureLevel not allowed by a live broker
+  // Of groups, in the order in which they are judged:
+  kNotCoordinator,       // another broker owns the group here
+  kStaleGroup,           // it builds on another version of the group
+  kUnknownGroup,         // DeleteOffsets, DeleteGroup
+  kUnknownMember,        // CommitOffsets
+  kIllegalGeneration,    // CommitOffsets
+  kFencedInstance,       // CommitOffsets: the instance id is another member's
+  kRebalanceInProgress,  // CommitOffsets: the group waits for its leader's assignment
+  kNonEmptyGroup,        // DeleteGroup
 };
 
 struct CommandOutcome {
@@ -49,6 +58,10 @@ struct CommandOutcome {
   std::vector<RunOutcome> runs{};  // CommitObject
   ProducerId first_producer_id{};  // AllocateProducerIds
   Incarnation incarnation{};       // RegisterBroker
+  // Of the group in state after a command about it, whatever the verdict; 0: there is none. Not told by a broker that is
+  // not its owner (kNotCoordinator).
+  uint64_t group_version = 0;
+  std::vector<uint32_t> unknown_partitions{};  // CommitOffsets: indexes of offsets whose partition is gone
 };
 
 enum class EntryVerdict : uint8_t {
@@ -78,8 +91,11 @@ struct ApplyOutcome {
   std::vector<CommandOutcome> commands{};  // one each, only if kApplied
   std::vector<NamedHash> beats{};          // of the sender, that were applied, in their order
   bool has_snapshot = false;               // a SnapshotTaken was done: it is state.snapshots().back()
-  // It says more than beats, snapshots and collection do, or cannot be read: somebody has worked.
+  // It says more than duties (is_duty()), or cannot be read: somebody has worked.
   bool has_work = false;
+  bool has_broker_change = false;  // a registration or a fence took effect: groups may have other owners
+  // Not of one entry: a snapshot took the place of the state, and anything may have changed.
+  bool is_reload = false;
   // Partitions with new readable records, a new log start, or gone: whose waiting fetches look again.
   std::vector<PartitionHandle> changed_partitions{};
 };

@@ -45,8 +45,68 @@ inline ObjectId random_object_id(Random& random) {
   return {random_id<Incarnation>(random), random_id<ObjectNumber>(random)};
 }
 
+inline MemberDetails random_details(Random& random) {
+  MemberDetails details{.client_id = random_text(random), .client_host = random_text(random)};
+  if (random.chance(1, 2)) details.instance_id = random_text(random);
+  details.session_timeout_ms = static_cast<uint32_t>(random_number(random));
+  details.rebalance_timeout_ms = static_cast<uint32_t>(random_number(random));
+  for (uint64_t n = random.below(3); n > 0; --n) {
+    details.protocols.push_back({random_text(random), random_text(random)});
+  }
+  return details;
+}
+
+inline SaveGroup random_save(Random& random) {
+  SaveGroup c{.group = random_text(random), .version = random_number(random)};
+  c.protocol_type = random_text(random);
+  c.phase = GroupPhase{static_cast<uint8_t>(random.below(kGroupPhases))};
+  c.generation = static_cast<int32_t>(random_number(random));
+  if (random.chance(1, 2)) c.protocol = random_text(random);
+  c.leader = random_text(random);
+  for (uint64_t n = random.below(4); n > 0; --n) {
+    SavedMember& member = c.members.emplace_back();
+    member.id = random_text(random);
+    if (random.chance(1, 2)) member.details = random_details(random);
+    if (random.chance(1, 2)) member.assignment = random_text(random);
+  }
+  return c;
+}
+
+inline CommitOffsets random_commit(Random& random) {
+  CommitOffsets c{.group = random_text(random), .generation = static_cast<int32_t>(random_number(random))};
+  c.member = random_text(random);
+  if (random.chance(1, 2)) c.instance_id = random_text(random);
+  c.expires_at = static_cast<int64_t>(random_number(random));
+  for (uint64_t n = random.below(4); n > 0; --n) {
+    c.offsets.push_back({random_id<PartitionHandle>(random), static_cast<int64_t>(random_number(random)),
+                         static_cast<int32_t>(random_number(random)), random_text(random)});
+  }
+  return c;
+}
+
+inline Command random_group_command(Random& random) {
+  switch (random.below(6)) {
+    case 0:
+      return random_save(random);
+    case 1:
+      return random_commit(random);
+    case 2: {
+      DeleteOffsets c{random_text(random), random_number(random), {}};
+      for (uint64_t n = random.below(4); n > 0; --n)
+        c.partitions.push_back(random_id<PartitionHandle>(random));
+      return c;
+    }
+    case 3:
+      return DeleteGroup{random_text(random), random_number(random)};
+    case 4:
+      return SetGroupLimits{random_number(random)};
+    default:
+      return ExpireOffsets{static_cast<int64_t>(random_number(random))};
+  }
+}
+
 inline Command random_command(Random& random) {
-  switch (random.below(16)) {
+  switch (random.below(17)) {
     case 0: {
       RegisterBroker c{random_id<BrokerId>(random), random_id<FeatureLevel>(random), {}, random_text(random)};
       for (uint64_t n = random.below(3); n > 0; --n) {
@@ -104,6 +164,8 @@ inline Command random_command(Random& random) {
       }
       return c;
     }
+    case 15:
+      return random_group_command(random);
     default:
       return SnapshotTaken{random_id<LogPosition>(random), random_id<LogPosition>(random), random.next(),
                            random_number(random)};

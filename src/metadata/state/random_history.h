@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "metadata/state/random_entry.h"
+#include "metadata/state/random_groups.h"
 #include "metadata/state/state_testing.h"
 
 namespace varve::metadata {
@@ -81,6 +81,8 @@ class RandomHistory : public StateDriver {
 
   Command command(Incarnation sender) {
     if (state.topics().empty()) return topic_command();
+    if (random_.chance(1, 6))
+      return RandomGroups(state, random_).command(state.incarnations().at(sender).broker, partitions());
     uint64_t kind = random_.below(100);
     if (kind < 62) return commit_command(sender);
     if (kind < 70) return set_log_start();

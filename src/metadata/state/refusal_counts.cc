@@ -16,16 +16,28 @@ constexpr std::array<std::string_view, 9> kBatchNames = {"",
                                                          "object_fenced",
                                                          "already_committed",
                                                          "bad_run"};
-constexpr std::array<std::string_view, 6> kCommandNames = {
-    "", "", "topic_exists", "unknown_topic", "over_limit", "level_refused"};
+constexpr std::array<std::string_view, 14> kCommandNames = {"",
+                                                            "",
+                                                            "topic_exists",
+                                                            "unknown_topic",
+                                                            "over_limit",
+                                                            "level_refused",
+                                                            "not_coordinator",
+                                                            "stale_group",
+                                                            "unknown_group",
+                                                            "unknown_member",
+                                                            "illegal_generation",
+                                                            "fenced_instance",
+                                                            "rebalance_in_progress",
+                                                            "non_empty_group"};
 constexpr std::array<std::string_view, kRules> kRuleNames = {
     "misplaced_registration", "unknown_incarnation",   "limit_out_of_range", "bad_topic",
     "fence_not_raised",       "not_deletable",         "bad_count",          "cutoff_too_late",
-    "log_start_out_of_range", "snapshot_out_of_order", "predecessor_gone"};
+    "log_start_out_of_range", "snapshot_out_of_order", "predecessor_gone",   "bad_group"};
 static_assert(kEntryNames[static_cast<size_t>(EntryVerdict::kBadRegistration)] == "bad_registration");
 static_assert(kBatchNames[static_cast<size_t>(BatchVerdict::kBadRun)] == "bad_run");
-static_assert(kCommandNames[static_cast<size_t>(CommandVerdict::kLevelRefused)] == "level_refused");
-static_assert(kRuleNames[static_cast<size_t>(Rule::kPredecessorGone)] == "predecessor_gone");
+static_assert(kCommandNames[static_cast<size_t>(CommandVerdict::kNonEmptyGroup)] == "non_empty_group");
+static_assert(kRuleNames[static_cast<size_t>(Rule::kBadGroup)] == "bad_group");
 
 }  // namespace
 

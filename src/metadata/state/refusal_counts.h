@@ -15,17 +15,19 @@ namespace varve::metadata {
 enum class Rule : uint8_t {
   kMisplacedRegistration = 0,  // RegisterBroker anywhere but alone in a registration
   kUnknownIncarnation = 1,     // FenceBroker
-  kLimitOutOfRange = 2,        // SetLimits
+  kLimitOutOfRange = 2,        // SetLimits, SetGroupLimits
   kBadTopic = 3,               // CreateTopic: no name, a too long one, no partition, or an id that is taken
   kFenceNotRaised = 4,         // AdvanceGcFence
   kNotDeletable = 5,           // ObjectsDeleted: at least one is not pending and fenced; the others are done
   kBadCount = 6,       // AllocateProducerIds of none or too many; AddPartitions of no more than there are
-  kCutoffTooLate = 7,  // ExpireProducers
+  kCutoffTooLate = 7,  // ExpireProducers, ExpireOffsets
   kLogStartOutOfRange = 8,  // SetLogStart: below the present one, or above the high watermark
   kSnapshotOutOfOrder = 9,  // SnapshotTaken: not above the newest, or not below this entry
   kPredecessorGone = 10,    // SnapshotTaken: reuses chunks of a snapshot that is not retained
+  kBadGroup =
+      11,  // SaveGroup: ids that do not rise, members of an empty group, details that nobody has; any id too long
 };
-inline constexpr size_t kRules = 11;
+inline constexpr size_t kRules = 12;
 
 // The rule as CommandOutcome::detail names it.
 std::string_view name_of(Rule rule);
@@ -56,7 +58,7 @@ class RefusalCounts {
   // Into by_name_, whose nodes stay where they are.
   std::array<uint64_t*, 8> entries_{};
   std::array<uint64_t*, 9> batches_{};
-  std::array<uint64_t*, 6> commands_{};
+  std::array<uint64_t*, 14> commands_{};
   std::array<uint64_t*, kRules> rules_{};
 };
 

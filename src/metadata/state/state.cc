@@ -1,5 +1,6 @@
 #include "metadata/state/state.h"
 
+#include "base/hash.h"
 #include "metadata/state/apply.h"
 #include "metadata/state/state_impl.h"
 
@@ -44,6 +45,16 @@ const std::map<Uuid, TopicView>& State::topics() const { return impl_->topics.by
 const TopicView* State::find_topic(std::string_view name) const { return impl_->topics.find(name); }
 const TopicView* State::find_topic(Uuid id) const { return impl_->topics.find(id); }
 uint64_t State::image_version() const { return impl_->image_version; }
+
+const std::map<std::string, GroupView, std::less<>>& State::groups() const { return impl_->groups.all(); }
+const GroupView* State::find_group(std::string_view id) const { return impl_->groups.find(id); }
+std::optional<BrokerId> State::group_owner(std::string_view id) const {
+  return impl_->brokers.owner_of(hash64(id));
+}
+const SetGroupLimits& State::group_limits() const { return impl_->group_limits; }
+ExpirySearch State::search_idle_offset(std::string_view from, size_t groups_max, int64_t cut_off) const {
+  return impl_->groups.search_idle_offset(from, groups_max, {cut_off, impl_->log_time});
+}
 
 bool State::knows_object(ObjectId object) const { return impl_->objects.find(object) != nullptr; }
 

@@ -69,6 +69,42 @@ struct TopicView {
   std::map<std::string, std::string> configs{};
 };
 
+struct CommittedOffset {
+  int64_t offset = 0;
+  int32_t leader_epoch = -1;
+  std::string metadata{};
+  int64_t commit_time = 0;  // log time, ms
+  int64_t expires_at = -1;  // log time, ms; -1: by offsets_retention_ms
+  bool operator==(const CommittedOffset&) const = default;
+};
+
+struct GroupMember {
+  MemberDetails details{};
+  std::string assignment{};
+  bool operator==(const GroupMember&) const = default;
+};
+
+// A consumer group of the classic protocol, or, without a protocol type, only a name for offsets.
+struct GroupView {
+  std::string id{};
+  uint64_t version = 0;  // drawn anew by each SaveGroup, and when a commit makes the group; never used twice
+  std::string protocol_type{};
+  GroupPhase phase = GroupPhase::kEmpty;
+  int32_t generation = 0;
+  std::optional<std::string> protocol{};
+  std::string leader{};
+  std::map<std::string, GroupMember> members{};
+  std::map<PartitionHandle, CommittedOffset> offsets{};
+  int64_t phase_since = 0;  // log time, ms, of the SaveGroup that brought the phase
+  bool operator==(const GroupView&) const = default;
+};
+
+struct ExpirySearch {
+  bool is_found = false;
+  std::optional<std::string>
+      next{};  // if nothing was found: the group to go on from; none: there are no more
+};
+
 // Everything a Fetch needs of one partition, at one log position. Runs cover [from, ...) in offset order.
 struct FetchPlan {
   PartitionView partition{};
@@ -129,6 +165,15 @@ class State {
   const TopicView* find_topic(Uuid id) const;
   // Rises with every change of topics, partitions, configs or live brokers: when to publish a new image.
   uint64_t image_version() const;
+
+  // Consumer groups by id. Pointers are valid until the next apply().
+  const std::map<std::string, GroupView, std::less<>>& groups() const;
+  const GroupView* find_group(std::string_view id) const;
+  // The live broker that may change the group, and that FindCoordinator names; nullopt: no broker lives.
+  std::optional<BrokerId> group_owner(std::string_view id) const;
+  const SetGroupLimits& group_limits() const;
+  // Whether ExpireOffsets would do anything, as far as `groups_max` groups from the id `from` on tell.
+  ExpirySearch search_idle_offset(std::string_view from, size_t groups_max, int64_t cut_off) const;
 
   std::optional<PartitionView> partition(PartitionHandle handle) const;
   // Runs that hold offsets from `from` on, up to about `max_bytes` (at least one run if there is any), only

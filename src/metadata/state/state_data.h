@@ -6,6 +6,7 @@
 
 #include "metadata/state/broker_table.h"
 #include "metadata/state/chunk_changes.h"
+#include "metadata/state/group_table.h"
 #include "metadata/state/object_table.h"
 #include "metadata/state/partition_table.h"
 #include "metadata/state/refusal_counts.h"
@@ -28,6 +29,8 @@ inline bool are_in_range(const SetLimits& limits) {
          limits.producer_expiry_ms <= INT64_MAX;
 }
 
+inline bool are_in_range(const SetGroupLimits& limits) { return limits.offsets_retention_ms <= INT64_MAX; }
+
 // Stays where it is made: the tables refer to each other.
 struct StateData {
   StateData() = default;
@@ -42,6 +45,7 @@ struct StateData {
   int64_t log_time = 0;
   FenceEpoch fence_epoch;
   SetLimits limits;
+  SetGroupLimits group_limits;
   int64_t next_producer_id = 0;
   int64_t producer_ids_at_expiry = 0;  // next_producer_id when producers were last expired
   uint64_t image_version = 0;
@@ -53,6 +57,7 @@ struct StateData {
   TopicTable topics{changes};
   ObjectTable objects{changes};
   PartitionTable partitions{objects, changes};
+  GroupTable groups{changes};
 
   // Hashes of the other chunks, as they were when they were last encoded, and their sum.
   std::map<ChunkKey, uint64_t> chunk_hashes;

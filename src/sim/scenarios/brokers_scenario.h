@@ -13,7 +13,7 @@ namespace varve::sim {
 Outcome run_brokers(const RunOptions& options);
 
 // Every fault that brokers meet, and every refusal of apply (State::refusal_counts).
-inline constexpr std::array<std::string_view, 140> kBrokersExpected = {
+inline constexpr std::array<std::string_view, 149> kBrokersExpected = {
     "apply.batch.already_committed",
     "apply.batch.bad_run",
     "apply.batch.duplicate",
@@ -23,19 +23,28 @@ inline constexpr std::array<std::string_view, 140> kBrokersExpected = {
     "apply.batch.stale_epoch",
     "apply.batch.unknown_partition",
     "apply.command.bad_count",
+    "apply.command.bad_group",
     "apply.command.bad_topic",
     "apply.command.cutoff_too_late",
     "apply.command.fence_not_raised",
+    "apply.command.fenced_instance",
+    "apply.command.illegal_generation",
     "apply.command.level_refused",
     "apply.command.limit_out_of_range",
     "apply.command.log_start_out_of_range",
     "apply.command.misplaced_registration",
+    "apply.command.non_empty_group",
+    "apply.command.not_coordinator",
     "apply.command.not_deletable",
     "apply.command.over_limit",
     "apply.command.predecessor_gone",
+    "apply.command.rebalance_in_progress",
     "apply.command.snapshot_out_of_order",
+    "apply.command.stale_group",
     "apply.command.topic_exists",
+    "apply.command.unknown_group",
     "apply.command.unknown_incarnation",
+    "apply.command.unknown_member",
     "apply.command.unknown_topic",
     "apply.entry.above_feature_level",
     "apply.entry.bad_registration",

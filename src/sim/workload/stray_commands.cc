@@ -137,16 +137,58 @@ Command draw_commit(const State& state, Incarnation sender, Random& random) {
   }
 }
 
+// A group of its own that the sender keeps, with one static member, to be refused by; as long as there is none, what makes
+// it.
+Command draw_group_command(const State& state, Incarnation sender, Random& random) {
+  std::string id = "stray";
+  auto is_own = [&] { return state.group_owner(id) == state.incarnations().at(sender).broker; };
+  for (int i = 0; i < 50 && !is_own(); ++i) id = fmt::format("stray {}", i);
+  const metadata::GroupView* group = state.find_group(id);
+  metadata::SavedMember member{.id = "m", .details = metadata::MemberDetails{.instance_id = "i"}};
+  metadata::SaveGroup save{.group = id, .version = group == nullptr ? 0 : group->version};
+  save.members = {member};
+  save.phase =
+      random.chance(1, 2) ? metadata::GroupPhase::kStable : metadata::GroupPhase::kCompletingRebalance;
+  metadata::CommitOffsets commit{.group = id, .member = "m"};
+  switch (random.below(9)) {
+    case 0:
+      save.phase = metadata::GroupPhase::kEmpty;  // with a member
+      return save;
+    case 1:
+      ++save.version;
+      return save;
+    case 2:
+      return metadata::DeleteGroup{group == nullptr ? id : "nobody's", 0};
+    case 3:
+      return metadata::DeleteGroup{id, save.version};
+    case 4:
+      commit.generation = 7;
+      return commit;
+    case 5:
+      commit.member = "x";
+      commit.generation = 0;
+      if (random.chance(1, 2)) commit.instance_id = "i";
+      return commit;
+    case 6:
+      commit.generation = 0;  // as the group's; while it waits for its leader
+      return commit;
+    default:
+      return save;
+  }
+}
+
 }  // namespace
 
 Command draw_refused_command(const State& state, Incarnation sender, Random& random) {
-  switch (random.below(5)) {
+  switch (random.below(6)) {
     case 0:
       return draw_topic_command(state, random);
     case 1:
       return draw_admin_command(state, random);
     case 2:
       return draw_collection_command(state, random);
+    case 3:
+      return draw_group_command(state, sender, random);
     default:
       return draw_commit(state, sender, random);
   }
