@@ -167,6 +167,7 @@ TEST_F(AuthorizationTest, DeleteTopicsGivesEachTopicItsCodeWhetherItIsThereOrNot
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     protocol::DeleteTopicsRequest by_id;
+    by_id.timeout_ms = 30'000;
     by_id.topics.emplace_back().topic_id = id;
     auto hidden = co_await client.ask(by_id, 6);
     EXPECT_EQ(hidden.responses.at(0).error_code, ErrorCode::kTopicAuthorizationFailed);

@@ -476,22 +476,5 @@ TEST_F(FetchTest, SpecialTimesAreKnownInTheirVersionsOnly) {
   });
 }
 
-TEST_F(FetchTest, APartitionAskedForTwiceIsAnInvalidRequest) {
-  start_brokers(1);
-  run([&]() -> Task<> {
-    RawClient client = co_await connect();
-    co_await create(client, "t", 2);
-    ListOffsetsRequest request = sim::list_offsets_request("t", 0, -1);
-    request.topics[0].partitions.push_back(request.topics[0].partitions[0]);
-    request.topics[0].partitions.push_back(sim::list_offsets_request("t", 1, -1).topics[0].partitions[0]);
-    auto reply = co_await client.ask(request, 7);
-    EXPECT_EQ(reply.topics.at(0).partitions.at(0).error_code, ErrorCode::kInvalidRequest);
-    EXPECT_EQ(reply.topics.at(0).partitions.at(1).error_code, ErrorCode::kInvalidRequest);
-    EXPECT_EQ(reply.topics.at(0).partitions.at(2).error_code, ErrorCode::kNone);
-    auto unknown = co_await client.ask(sim::list_offsets_request("nobody", 0, -1), 7);
-    EXPECT_EQ(unknown.topics.at(0).partitions.at(0).error_code, ErrorCode::kUnknownTopicOrPartition);
-  });
-}
-
 }  // namespace
 }  // namespace varve::broker

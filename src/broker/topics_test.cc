@@ -107,7 +107,7 @@ TEST_F(TopicsTest, TopicsAreFoundByIdAndAnUnknownIdIsTold) {
     by_id.topics->resize(2);
     by_id.topics->at(0).name = std::nullopt;
     by_id.topics->at(0).topic_id = made.topics.at(0).topic_id;
-    by_id.topics->at(1).name = std::nullopt;
+    by_id.topics->at(1).name = "t";
     by_id.topics->at(1).topic_id.bytes[3] = 9;
     auto reply = co_await client.ask(by_id, 12);
     EXPECT_EQ(reply.topics.at(0).name, "t");
@@ -293,6 +293,7 @@ TEST_F(TopicsTest, TopicsAreDeletedByNameAndById) {
     for (int16_t version = DeleteTopicsRequest::kMinVersion; version <= 5; ++version) {
       EXPECT_EQ(co_await create(client, create_request("t", 1)), ErrorCode::kNone);
       DeleteTopicsRequest request;
+      request.timeout_ms = 30'000;
       request.topic_names = {"t", "nobody"};
       auto reply = co_await client.ask(request, version);
       EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kNone) << version;
@@ -300,6 +301,7 @@ TEST_F(TopicsTest, TopicsAreDeletedByNameAndById) {
     }
     auto made = co_await client.ask(create_request("t", 1), 7);
     DeleteTopicsRequest by_id;
+    by_id.timeout_ms = 30'000;
     by_id.topics.resize(3);
     by_id.topics[0].topic_id = made.topics.at(0).topic_id;
     by_id.topics[1].topic_id.bytes[0] = 1;
@@ -314,12 +316,36 @@ TEST_F(TopicsTest, TopicsAreDeletedByNameAndById) {
   });
 }
 
+TEST_F(TopicsTest, WithoutAnyTimeNothingIsMadeOrDeleted) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    EXPECT_EQ(co_await create(client, create_request("t", 1)), ErrorCode::kNone);
+    for (int32_t timeout : {0, -1}) {
+      CreateTopicsRequest made = create_request("u", 1);
+      made.timeout_ms = timeout;
+      EXPECT_EQ(co_await create(client, made), ErrorCode::kRequestTimedOut);
+      DeleteTopicsRequest gone;
+      gone.topic_names = {"t", "nobody", "twice", "twice"};
+      gone.timeout_ms = timeout;
+      auto reply = co_await client.ask(gone, 5);
+      EXPECT_EQ(reply.responses.size(), 3u);
+      EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kRequestTimedOut);
+      EXPECT_EQ(reply.responses.at(0).error_message, std::nullopt);
+      EXPECT_EQ(reply.responses.at(1).error_code, ErrorCode::kRequestTimedOut);
+      EXPECT_EQ(reply.responses.at(2).error_code, ErrorCode::kInvalidRequest);
+    }
+    EXPECT_THAT(co_await names(client), ::testing::ElementsAre("t"));
+  });
+}
+
 TEST_F(TopicsTest, ATopicNamedTwiceIsDeletedNeitherTime) {
   start_brokers(1);
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     auto made = co_await client.ask(create_request("t", 1), 7);
     DeleteTopicsRequest request;
+    request.timeout_ms = 30'000;
     EXPECT_EQ(co_await create(client, create_request("u", 1)), ErrorCode::kNone);
     request.topics.resize(3);
     request.topics[0].name = "t";
@@ -328,6 +354,8 @@ TEST_F(TopicsTest, ATopicNamedTwiceIsDeletedNeitherTime) {
     auto reply = co_await client.ask(request, 6);
     EXPECT_EQ(reply.responses.size(), 2u);
     EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kInvalidRequest);
+    EXPECT_EQ(reply.responses.at(0).name, "t");
+    EXPECT_EQ(reply.responses.at(0).topic_id, made.topics.at(0).topic_id);
     EXPECT_EQ(reply.responses.at(1).name, "u");
     EXPECT_EQ(reply.responses.at(1).error_code, ErrorCode::kNone);
     EXPECT_THAT(co_await names(client), ::testing::ElementsAre("t"));
@@ -343,6 +371,7 @@ TEST_F(TopicsTest, WithAdminApisOffTopicsAreNeitherMadeNorDeleted) {
     RawClient client = co_await connect();
     EXPECT_EQ(co_await create(client, create_request("t", 1)), ErrorCode::kClusterAuthorizationFailed);
     DeleteTopicsRequest request;
+    request.timeout_ms = 30'000;
     request.topic_names = {"t"};
     auto reply = co_await client.ask(request, 5);
     EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kClusterAuthorizationFailed);
@@ -357,6 +386,7 @@ TEST_F(TopicsTest, C116NamesThatBeginAlikeStayApart) {
     EXPECT_EQ(co_await create(client, create_request("a.b_c-10", 1)), ErrorCode::kNone);
     EXPECT_EQ(co_await create(client, create_request("a_b.c-1", 1)), ErrorCode::kInvalidTopicException);
     DeleteTopicsRequest request;
+    request.timeout_ms = 30'000;
     request.topic_names = {"a.b_c-1"};
     co_await client.ask(request, 5);
     EXPECT_THAT(co_await names(client), ::testing::ElementsAre("a.b_c-10"));
@@ -402,6 +432,7 @@ TEST_F(TopicsTest, ABrokerWithoutTheLogNeverSaysThatATopicIsUnknown) {
     EXPECT_EQ(co_await create(client, create_request("known", 1)), ErrorCode::kRequestTimedOut)
         << "it may have been deleted";
     DeleteTopicsRequest request;
+    request.timeout_ms = 30'000;
     request.topic_names = {"t", "known"};
     auto deleted = co_await client.ask(request, 5);
     EXPECT_EQ(deleted.responses.at(0).error_code, ErrorCode::kRequestTimedOut);

@@ -129,20 +129,26 @@ Result<NewTopic, TopicProblem> new_topic_of(const Asked& asked, uint32_t partiti
   return topic;
 }
 
-// What is known before the log is asked: why not, or the topic and the row of its success.
+// What is known before the log is asked: why not, or the topic and the row of its success. Without any time nothing
+// is looked at nor done, as in Kafka.
 struct Checked {
   ResultRow row;
   std::optional<NewTopic> topic;
 };
 
 Checked check(const Services& services, const RequestContext& context, const Asked& asked,
-              const SyncedImage& synced, NewTopicChecks& checks) {
+              const SyncedImage& synced, bool has_time, NewTopicChecks& checks) {
   auto refuse = [&asked](TopicProblem problem) {
     return Checked{refused_row(asked, std::move(problem)), std::nullopt};
   };
   if (!is_allowed_on_cluster(services, context, Operation::kCreate) &&
       !is_allowed(services, context, Operation::kCreate, ResourceType::kTopic, asked.name)) {
     return refuse({ErrorCode::kTopicAuthorizationFailed, "the client may not create it"});
+  }
+  if (!has_time) {
+    Checked late{refused_row(asked, {ErrorCode::kRequestTimedOut, ""}), std::nullopt};
+    late.row.error_message = std::nullopt;
+    return late;
   }
   // Topics that exist and brokers that live are refusals too, and need a state that is not too old.
   if (!synced.is_certain)
@@ -198,7 +204,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
       response.topics.push_back(
           refused_row(asked, {ErrorCode::kInvalidRequest, "the request names this topic more than once"}));
     } else {
-      Checked checked = check(services, context, asked, synced, checks);
+      Checked checked = check(services, context, asked, synced, request.timeout_ms > 0, checks);
       if (checked.topic) {
         topics.push_back(std::move(*checked.topic));
         places.push_back(response.topics.size());

@@ -65,7 +65,9 @@ struct Uses {
       const metadata::TopicView* topic = asked.name ? image.find_topic(*asked.name) : nullptr;
       if (asked.name) ++names[*asked.name];
       if (topic != nullptr) ++ids[topic->id];
+      if (topic != nullptr) named.insert(topic->id);
       if (!asked.topic_id.is_zero()) ++ids[asked.topic_id];
+      if (!asked.topic_id.is_zero()) identified.insert(asked.topic_id);
     }
   }
   // `id`: of the topic that `asked` names; zero: there is none.
@@ -77,8 +79,20 @@ struct Uses {
     return id.is_zero() ? !told_names.insert(*asked.name).second : !told_ids.insert(id).second;
   }
 
+  ResultRow repeated_row(const Asked& asked, const metadata::TopicView* topic) const {
+    ResultRow row = row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once");
+    // Named in both ways it is told in both.
+    if (topic != nullptr && named.contains(topic->id) && identified.contains(topic->id)) {
+      row.name = topic->name;
+      row.topic_id = topic->id;
+    }
+    return row;
+  }
+
   std::map<std::string, size_t> names;
   std::map<Uuid, size_t> ids;
+  std::set<Uuid> named;
+  std::set<Uuid> identified;
   std::set<std::string> told_names;
   std::set<Uuid> told_ids;
 };
@@ -127,8 +141,10 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
       response.responses.push_back(std::move(*refused));
     } else if (uses.is_repeated(asked, id)) {
       if (uses.was_told(asked, id)) continue;
-      response.responses.push_back(
-          row_of(asked, ErrorCode::kInvalidRequest, "the request names this topic more than once"));
+      response.responses.push_back(uses.repeated_row(asked, topic));
+    } else if (request.timeout_ms <= 0) {
+      // Without any time nothing is looked at nor done, as in Kafka.
+      response.responses.push_back(row_of(asked, ErrorCode::kRequestTimedOut, ""));
     } else if (auto denied = denied_row(services, context, asked, topic)) {
       response.responses.push_back(std::move(*denied));
     } else if (topic == nullptr) {

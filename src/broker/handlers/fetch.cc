@@ -34,7 +34,8 @@ FetchSessionRequest session_request(FetchRequest& request, int16_t version) {
       wanted.key = {topic.topic_id, topic.topic, partition.partition};
       wanted.offset = partition.fetch_offset;
       wanted.bytes_max = partition.partition_max_bytes;
-      wanted.leader_epoch = partition.current_leader_epoch;
+      wanted.leader_epoch = std::max(partition.current_leader_epoch, -1);
+      wanted.last_fetched_epoch = partition.last_fetched_epoch;
     }
   }
   for (const auto& topic : request.forgotten_topics_data) {
@@ -59,10 +60,27 @@ PartitionRow error_row(PartitionIndex partition, ErrorCode code) {
   return row;
 }
 
+// The row of a partition that is there, but whose records are not read. Kafka has no list of transactions there.
+PartitionRow unread_row(PartitionIndex partition, ErrorCode code) {
+  PartitionRow row = error_row(partition, code);
+  row.aborted_transactions = std::nullopt;
+  return row;
+}
+
+// Why who believes this of the partition, which is there, is not served.
+ErrorCode belief_error(const MetadataImage& image, const WantedPartition& wanted, bool is_replica) {
+  ErrorCode epoch_error = leader_epoch_error(image, wanted.leader_epoch);
+  if (epoch_error != ErrorCode::kNone) return epoch_error;
+  // There are no followers here.
+  if (is_replica) return ErrorCode::kNotLeaderOrFollower;
+  bool is_ahead = wanted.last_fetched_epoch > leader_epoch(image);
+  return is_ahead ? ErrorCode::kOffsetOutOfRange : ErrorCode::kNone;
+}
+
 // The row of a partition that cannot be asked for, or nullopt and the handle.
 std::optional<PartitionRow> early_row(const Services& services, const RequestContext& context,
                                       const SyncedImage& synced, const WantedPartition& wanted,
-                                      PartitionHandle& handle) {
+                                      bool is_replica, PartitionHandle& handle) {
   bool by_id = context.version >= kFirstVersionById;
   // Ids that name nothing are told of before rights, which are of names.
   const TopicView* topic = find(*synced.image, wanted.key, by_id);
@@ -76,8 +94,8 @@ std::optional<PartitionRow> early_row(const Services& services, const RequestCon
     if (synced.is_certain && by_id && topic == nullptr) code = ErrorCode::kUnknownTopicId;
     return error_row(wanted.key.partition, code);
   }
-  ErrorCode epoch_error = leader_epoch_error(*synced.image, wanted.leader_epoch);
-  if (epoch_error != ErrorCode::kNone) return error_row(wanted.key.partition, epoch_error);
+  ErrorCode error = belief_error(*synced.image, wanted, is_replica);
+  if (error != ErrorCode::kNone) return unread_row(wanted.key.partition, error);
   handle = *found;
   return std::nullopt;
 }
@@ -85,8 +103,8 @@ std::optional<PartitionRow> early_row(const Services& services, const RequestCon
 PartitionRow fetched_row(PartitionIndex partition, storage::FetchedPartition fetched, int16_t version,
                          bool is_read_committed, uint64_t& records) {
   ErrorCode code = fetch_error_of(fetched.error, version, version >= kFirstVersionById);
+  if (fetched.error != storage::FetchErrc::kNone) return unread_row(partition, code);
   PartitionRow row = error_row(partition, code);
-  if (fetched.error != storage::FetchErrc::kNone) return row;
   records += count_records(fetched.records);
   row.high_watermark = fetched.high_watermark;
   row.last_stable_offset = fetched.last_stable;
@@ -135,11 +153,12 @@ runtime::Task<std::vector<PartitionRow>> fetch_rows(Services& services, const Re
     synced = co_await synced_image(services, context.deadline);
   std::vector<PartitionRow> rows(session.partitions.size());
   std::vector<size_t> asked;
+  bool is_replica = std::max(request.replica_id, request.replica_state.replica_id) >= BrokerId(0);
   storage::FetchRequest fetch = storage_request(services, context, request);
   for (size_t i = 0; i < session.partitions.size(); ++i) {
     const WantedPartition& wanted = session.partitions[i];
     PartitionHandle handle;
-    if (auto row = early_row(services, context, synced, wanted, handle)) {
+    if (auto row = early_row(services, context, synced, wanted, is_replica, handle)) {
       rows[i] = std::move(*row);
       continue;
     }

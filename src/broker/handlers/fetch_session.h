@@ -33,6 +33,7 @@ struct WantedPartition {
   Offset offset;
   int32_t bytes_max = 0;
   int32_t leader_epoch = -1;
+  int32_t last_fetched_epoch = -1;
 };
 
 // The session part of a Fetch request.

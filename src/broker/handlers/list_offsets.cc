@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "broker/handlers/authorization.h"
@@ -38,10 +39,11 @@ bool is_known_in(int16_t version, int64_t timestamp) {
   }
 }
 
-// Where in the answer a query's result goes.
+// Where in the answer a query's result goes, and what asked for it.
 struct Place {
   size_t topic;
   size_t partition;
+  const Asked* asked;
 };
 
 std::optional<ErrorCode> early_error(const SyncedImage& synced, const metadata::TopicView* topic,
@@ -94,24 +96,29 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
     synced = co_await synced_image(services, deadline);
 
   auto duplicates = duplicates_of(request);
+  std::set<std::pair<std::string, PartitionIndex>> told;
   ListOffsetsResponse response;
+  std::map<std::string_view, size_t> topic_rows;
   std::vector<storage::OffsetQuery> queries;
   std::vector<Place> places;
-  for (size_t t = 0; t < request.topics.size(); ++t) {
-    const auto& topic = request.topics[t];
+  for (const auto& topic : request.topics) {
+    if (topic.partitions.empty()) continue;
     const metadata::TopicView* view = synced.image->find_topic(topic.name);
     bool may_describe = is_allowed(services, context, Operation::kDescribe, ResourceType::kTopic, topic.name);
-    auto& rows = response.topics.emplace_back();
-    rows.name = topic.name;
-    for (size_t p = 0; p < topic.partitions.size(); ++p) {
-      const Asked& asked = topic.partitions[p];
+    // A topic has one row, and so has a partition, however often the request names it.
+    auto [place, is_new] = topic_rows.try_emplace(topic.name, response.topics.size());
+    if (is_new) response.topics.emplace_back().name = topic.name;
+    auto& rows = response.topics[place->second];
+    for (const Asked& asked : topic.partitions) {
+      bool is_duplicate = duplicates.contains({topic.name, asked.partition_index});
+      if (is_duplicate && !told.emplace(topic.name, asked.partition_index).second) continue;
       ResultRow& row = rows.partitions.emplace_back();
       row.partition_index = asked.partition_index;
       if (!may_describe) {
         row.error_code = ErrorCode::kTopicAuthorizationFailed;
         continue;
       }
-      if (duplicates.contains({topic.name, asked.partition_index})) {
+      if (is_duplicate) {
         row.error_code = ErrorCode::kInvalidRequest;
         continue;
       }
@@ -126,7 +133,7 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
       query.partition = view->partitions[static_cast<size_t>(asked.partition_index.value())];
       query.timestamp = by_time_in_version_0 ? storage::kEarliestTimestamp : asked.timestamp;
       queries.push_back(query);
-      places.push_back({t, p});
+      places.push_back({place->second, rows.partitions.size() - 1, &asked});
     }
   }
   if (queries.empty()) co_return response;
@@ -134,11 +141,11 @@ HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const R
   auto found = co_await services.fetcher.list_offsets(std::move(queries), is_read_committed, deadline);
   std::shared_ptr<const metadata::MetadataImage> now = services.metadata.image();
   for (size_t i = 0; i < found.size(); ++i) {
-    const Asked& asked = request.topics[places[i].topic].partitions[places[i].partition];
-    ResultRow& row = response.topics[places[i].topic].partitions[places[i].partition];
+    const Asked& asked = *places[i].asked;
+    auto& rows = response.topics[places[i].topic];
+    ResultRow& row = rows.partitions[places[i].partition];
     fill(row, asked, found[i], context.version, leader_epoch(*synced.image));
-    row.error_code =
-        unless_made_again(row.error_code, *now, request.topics[places[i].topic].name, asked.partition_index);
+    row.error_code = unless_made_again(row.error_code, *now, rows.name, asked.partition_index);
   }
   co_return response;
 }

@@ -60,7 +60,8 @@ TopicRow topic_row(const MetadataImage& image, const TopicView& topic, std::stri
 TopicRow error_row(const Wanted& wanted, ErrorCode code) {
   TopicRow row;
   row.error_code = code;
-  row.name = wanted.name;
+  // Who asks by an id is told no name that he gave with it.
+  row.name = is_by_id(wanted) ? std::nullopt : wanted.name;
   row.topic_id = wanted.topic_id;
   if (wanted.name) row.is_internal = is_internal_topic(*wanted.name);
   return row;

@@ -48,7 +48,7 @@ BrokerId controller_of(const metadata::MetadataImage& image) {
 }
 
 protocol::ErrorCode leader_epoch_error(const metadata::MetadataImage& image, int32_t client_epoch) {
-  if (client_epoch < 0 || client_epoch == leader_epoch(image)) return protocol::ErrorCode::kNone;
+  if (client_epoch == -1 || client_epoch == leader_epoch(image)) return protocol::ErrorCode::kNone;
   return client_epoch < leader_epoch(image) ? protocol::ErrorCode::kFencedLeaderEpoch
                                             : protocol::ErrorCode::kUnknownLeaderEpoch;
 }
