@@ -214,7 +214,8 @@ def stage_e2e(context):
     print("  clients ...", flush=True)
     log = log_path("e2e")
     log.unlink(missing_ok=True)
-    if run_logged(["tests/e2e/setup.sh"], log, context.environment) != 0:
+    reference = [] if context.mode == "quick" else ["--kafka"]
+    if run_logged(["tests/e2e/setup.sh", *reference], log, context.environment) != 0:
         raise BuildFailed(tail(log))
     report = ROOT / "build" / "test-logs" / "e2e.json"
     report.unlink(missing_ok=True)

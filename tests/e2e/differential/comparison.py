@@ -42,7 +42,7 @@ class Row:
     def covers(self, difference):
         step = difference.step
         return (_fits(self.api, step.api) and self.versions[0] <= step.version <= self.versions[1] and
-                _fits(self.path, difference.path) and _fits(self.when, step.label.partition(" #")[0]) and
+                _fits(self.path, difference.path) and _fits(self.when, step.label.partition(" #")[0].strip()) and
                 _fits(self.kafka, _short(difference.kafka)) and _fits(self.varve, _short(difference.varve)))
 
 
@@ -87,7 +87,10 @@ def _of_lists(path, api, kafka, varve):
 
 
 def _key(keys, item):
-    return " ".join(str(item.get(key)) for key in keys if item.get(key) not in (None, "<no id>"))
+    """Of a name and an id, the first that an item has; of a kind and a name, both."""
+    if "ResourceName" in keys:
+        return f"{item['ResourceType']} {item['ResourceName']}"
+    return next((str(item[key]) for key in keys if item.get(key) not in (None, "<no id>")), "")
 
 
 def describe(differences):

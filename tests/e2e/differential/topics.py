@@ -3,9 +3,9 @@
 import uuid
 
 from differential.scripts import script
+from differential.words import STRANGE_ID
 
 NO_ID = uuid.UUID(int=0)
-STRANGE_ID = uuid.UUID(int=0x1234 << 64)
 ODD_NAMES = ("", ".", "..", "a b", "a/b", "\u00e9", "n" * 249, "n" * 250, "a\n", "__consumer_offsetsx", "UPPER_lower.1-2")
 
 
@@ -145,10 +145,11 @@ def deleting(side):
             ask("by name and id", {"Name": names_of[4], "TopicId": ids[4]})
             ask("by id twice", *[{"Name": None, "TopicId": ids[4]}] * 2)
             ask("by name, and by id", names_of[4], {"Name": None, "TopicId": ids[4]})
+            ask("by id, and by name", {"Name": None, "TopicId": ids[4]}, names_of[4])
             ask("by name and another's id", {"Name": names_of[4], "TopicId": STRANGE_ID})
     for index in range(60):
         side.ask("DeleteTopics", index % 6 + 1, {"Topics": [{"Name": f"nobody-{index}", "TopicId": NO_ID}],
-                                                "TopicNames": [f"nobody-{index}"], "TimeoutMs": index}, "many")
+                                                "TopicNames": [f"nobody-{index}"], "TimeoutMs": 1000 + index}, "many")
 
 
 @script("Metadata", "CreateTopics")

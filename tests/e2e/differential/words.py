@@ -10,6 +10,8 @@ from harness import wire
 
 _MEMBER = re.compile(r"^(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.DOTALL)
 _NO_ID = uuid.UUID(int=0)
+# An id that no topic has.
+STRANGE_ID = uuid.UUID(int=0x1234 << 64)
 # Lists whose order means nothing: Kafka takes them out of a hash table. By the field that tells their items apart.
 _UNORDERED = {
     ("Metadata", "Brokers"): "NodeId", ("Metadata", "Topics"): ("Name", "TopicId"),
@@ -36,7 +38,7 @@ def key_of(api, name):
 
 class Words:
     def __init__(self, cluster, port, epoch):
-        self._known = {cluster: "the cluster"}
+        self._known = {cluster: "the cluster", STRANGE_ID: "<strange id>"}
         self._port, self._epoch = port, epoch
         self._counts = {}
         self._began_ms = int(time.time() * 1000) - 60_000
@@ -71,8 +73,8 @@ class Words:
         return value
 
     def _text(self, name, value):
-        if name.endswith("ErrorMessage"):
-            return "<text>"
+        if name.endswith("ErrorMessage") or name == "Documentation":
+            return value and "<text>"
         if value in self._known:
             return self._known[value]
         if isinstance(value, uuid.UUID):

@@ -1,0 +1,51 @@
+"""The same requests to Apache Kafka 4.4.0 and to varve: what differs is listed in docs/differences.md, or a failure.
+
+    python3 tests/e2e/compare_with_kafka.py    does the same by hand, for all or some of the scripts
+"""
+
+import unittest
+from collections import Counter
+
+from differential import comparison, run, served
+from harness.places import TOOLS, mode
+
+REQUESTS_MIN = 100
+KINDS_SHOWN = 30
+
+
+@unittest.skipIf(mode() == "quick", "needs Apache Kafka, which a quick run does not bring")
+class Differential(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        assert (TOOLS / "kafka" / "stamp").exists(), "tests/e2e/setup.sh --kafka brings Apache Kafka"
+        kafka, varve = run.brokers()
+        with kafka, varve:
+            kafka.start()
+            varve.start()
+            records = run.play_both(kafka, varve)
+        cls.rows = comparison.listed()
+        cls.requests, cls.listed, cls.new = Counter(), Counter(), []
+        for step, differences in comparison.compare(*records):
+            cls.requests[step.api] += 1
+            for difference in differences:
+                row = next((row for row in cls.rows if row.covers(difference)), None)
+                if row is None:
+                    cls.new.append(difference)
+                else:
+                    row.used += 1
+                    cls.listed[step.api] += 1
+
+    def test_each_request_is_answered_as_by_apache_kafka_or_the_difference_is_listed(self):
+        new = Counter(difference.step.api for difference in self.new)
+        for api in sorted(self.requests):
+            print(f"    {api}: {self.requests[api]} requests, {new[api]} differences, {self.listed[api]} listed")
+        kinds = list(comparison.describe(self.new))
+        self.assertFalse(kinds, f"{len(kinds)} kinds of difference:\n" + "\n".join(kinds[:KINDS_SHOWN]))
+
+    def test_at_least_100_requests_are_sent_for_each_api(self):
+        few = {api: self.requests[api] for api in served.of_varve() if self.requests[api] < REQUESTS_MIN}
+        self.assertEqual({}, few)
+
+    def test_each_listed_difference_is_there(self):
+        unused = [f"line {row.line}: {row.api} {row.path} {row.when}" for row in self.rows if not row.used]
+        self.assertEqual([], unused, f"in {comparison.DOCUMENT}")
