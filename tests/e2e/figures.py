@@ -1,11 +1,14 @@
 """Prints the figures of docs/performance.md. By hand: tests/e2e/setup.sh && python3 tests/e2e/figures.py [--kafka].
 
+    --groups  1,000 consumer groups of 10 members, and nothing else
     --kafka   measures Apache Kafka beside varve, in turns (needs tests/e2e/setup.sh --kafka)
 
 Nothing else should run on the machine meanwhile.
 """
 
+import re
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,6 +24,10 @@ from harness.wire import Connection, batch  # noqa: E402
 ROUNDS = 5
 STARTS = 15
 REQUESTS = 500
+GROUP_ROUNDS = 3
+# A connection for each member.
+GROUP_SETTINGS = {VarveBroker: {"KAFKA_MAX_CONNECTIONS": "20000", "KAFKA_MAX_CONNECTIONS_PER_IP": "20000"},
+                  KafkaBroker: {}}
 
 
 def figure(name, values, unit):
@@ -92,10 +99,36 @@ def uploads():
         figure(f"uploads a second, 500 batches a second over {partitions} partitions", values, "/s")
 
 
+def group_phases(broker):
+    """What each phase of varve_group_load printed, by its name."""
+    program = VarveBroker.program().parent / "varve_group_load"
+    output = subprocess.run([program, "--port", str(broker.port), "--broker-pid", str(broker.process.pid)],
+                            check=True, capture_output=True, text=True).stdout
+    return {match[1]: dict(pair.split("=") for pair in match[2].split())
+            for match in re.finditer(r'phase="([^"]*)" (.*)', output)}
+
+
+def groups(classes):
+    results = {}
+    for _ in range(GROUP_ROUNDS):
+        for kind in classes:
+            with kind(settings=GROUP_SETTINGS[kind]) as broker:
+                broker.start()
+                for phase, values in group_phases(broker).items():
+                    results.setdefault((kind.name, phase), []).append(values)
+    for (name, phase), rounds in results.items():
+        for key, unit in (("per_second", "/s"), ("p99_ms", "ms"), ("broker_cpu_seconds", "s")):
+            figure(f"{name}: {phase}, {key}", [float(values[key]) for values in rounds], unit)
+
+
 def main():
+    classes = [VarveBroker, KafkaBroker] if "--kafka" in sys.argv[1:] else [VarveBroker]
+    if "--groups" in sys.argv[1:]:
+        groups(classes)
+        return
     starts()
     uploads()
-    latencies([VarveBroker, KafkaBroker] if "--kafka" in sys.argv[1:] else [VarveBroker])
+    latencies(classes)
 
 
 if __name__ == "__main__":
