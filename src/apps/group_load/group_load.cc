@@ -67,8 +67,8 @@ class Phase {
     fmt::print(
         "phase=\"{}\" seconds={:.2f} requests={} errors={} per_second={:.1f} p50_ms={:.3f} p99_ms={:.3f} "
         "broker_cpu_seconds={:.2f}\n",
-        name_, seconds, times_.size(), errors_, static_cast<double>(times_.size()) / seconds, at(0.5), at(0.99),
-        cpu);
+        name_, seconds, times_.size(), errors_, static_cast<double>(times_.size()) / seconds, at(0.5),
+        at(0.99), cpu);
     if (errors_ > 0) fmt::print("first error: {}\n", first_error_);
     std::fflush(stdout);
     return errors_ == 0;
@@ -119,7 +119,8 @@ class Load {
     auto stream =
         co_await runtime_.network().connect({options_.host, options_.port}, executor_.now() + kCallTimeout);
     if (!stream) co_return client::failed(client::ClientErrc::kDisconnected, stream.error().message);
-    co_return Connection::open(executor_, connections_scope_, std::move(*stream), {.client_id = "group-load"});
+    co_return Connection::open(executor_, connections_scope_, std::move(*stream),
+                               {.client_id = "group-load"});
   }
 
   Task<ClientResult<void>> prepare() {

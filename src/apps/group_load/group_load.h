@@ -10,8 +10,8 @@ struct GroupLoadOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 9092;
   uint32_t groups = 1000;
-  uint32_t members = 10;   // of each group, each on a connection of its own
-  uint32_t seconds = 10;   // of each phase
+  uint32_t members = 10;    // of each group, each on a connection of its own
+  uint32_t seconds = 10;    // of each phase
   uint32_t in_flight = 64;  // of the phases without pauses
   uint32_t heartbeat_ms = 3000;
   uint32_t commit_ms = 5000;

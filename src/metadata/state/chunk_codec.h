@@ -30,6 +30,12 @@ struct ChunkRunContext {
   int64_t max_timestamp = 0;
 };
 
+// Whether the general chunk says anything of groups: a state that has never had any has the bytes that it had before
+// there were groups, so that snapshots and hashes of that time are read and compared as ever.
+inline bool has_group_fields(const StateData& state) {
+  return state.group_limits != SetGroupLimits() || state.groups.newest_version() != 0;
+}
+
 // One chunk, or nothing if no part of the state falls into it. The general chunk counts state.chunk_hashes, so
 // those must be up to date.
 std::vector<uint8_t> encode_chunk(const StateData& state, const ChunkKey& key);

@@ -66,12 +66,10 @@ class ChunkDecoder {
     state_.limits.producer_batches_kept = in_.unsigned_varint32();
     state_.limits.partitions_max = in_.unsigned_varint32();
     state_.limits.producer_expiry_ms = in_.unsigned_varint();
-    state_.group_limits.offsets_retention_ms = in_.unsigned_varint();
     state_.partitions.restore_next_handle(PartitionHandle(in_.unsigned_varint32()));
     state_.next_producer_id = non_negative();
     state_.producer_ids_at_expiry = non_negative();
     state_.image_version = in_.unsigned_varint();
-    state_.groups.restore_newest_version(in_.unsigned_varint());
     size_t snapshots = in_.count(10);
     require(snapshots <= kSnapshotsRetained && state_.log_time >= 0);
     for (size_t i = 0; i < snapshots && in_.ok(); ++i) {
@@ -79,6 +77,11 @@ class ChunkDecoder {
       require(i == 0 || position > state_.snapshots.back().position);
       uint64_t state_hash = in_.be<uint64_t>();
       state_.snapshots.push_back({position, state_hash, in_.unsigned_varint()});
+    }
+    if (in_.remaining() > 0) {
+      state_.group_limits.offsets_retention_ms = in_.unsigned_varint();
+      state_.groups.restore_newest_version(in_.unsigned_varint());
+      require(has_group_fields(state_));
     }
     require(are_in_range(state_.limits) && are_in_range(state_.group_limits));
   }

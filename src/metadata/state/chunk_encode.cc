@@ -66,18 +66,19 @@ class ChunkEncoder {
     out_.unsigned_varint(state_.limits.producer_batches_kept);
     out_.unsigned_varint(state_.limits.partitions_max);
     out_.unsigned_varint(state_.limits.producer_expiry_ms);
-    out_.unsigned_varint(state_.group_limits.offsets_retention_ms);
     out_.unsigned_varint(state_.partitions.next_handle().value());
     out_.unsigned_varint(static_cast<uint64_t>(state_.next_producer_id));
     out_.unsigned_varint(static_cast<uint64_t>(state_.producer_ids_at_expiry));
     out_.unsigned_varint(state_.image_version);
-    out_.unsigned_varint(state_.groups.newest_version());
     out_.unsigned_varint(state_.snapshots.size());
     for (const RetainedSnapshot& snapshot : state_.snapshots) {
       out_.unsigned_varint(snapshot.position.value());
       out_.be(snapshot.state_hash);
       out_.unsigned_varint(snapshot.bytes);
     }
+    if (!has_group_fields(state_)) return;
+    out_.unsigned_varint(state_.group_limits.offsets_retention_ms);
+    out_.unsigned_varint(state_.groups.newest_version());
   }
 
   void brokers() {

@@ -305,6 +305,18 @@ TEST(GoldenSnapshot, IsWhatItsHistoryGivesAndRestoresToItself) {
   for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(to_hex(again[i].view()), lines[i].second);
 }
 
+TEST(GoldenSnapshot, OfTheTimeBeforeGroupsIsReadAndHasTheSameBytesToday) {
+  auto lines = golden_lines("src/metadata/state/golden/snapshot_before_groups_v1.txt");
+  std::vector<Slice> stored;
+  for (const auto& [name, hex] : lines) stored.push_back(Slice::take(from_hex(hex)));
+  auto restored = State::from_chunks(stored);
+  ASSERT_TRUE(restored.has_value()) << restored.error().message;
+  EXPECT_TRUE(restored->groups().empty());
+  std::vector<Slice> again = restored->to_chunks();
+  ASSERT_EQ(again.size(), stored.size());
+  for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(to_hex(again[i].view()), lines[i].second);
+}
+
 // One broker, one topic of one partition, two commits: one plain, one of an idempotent producer, a snapshot, and a
 // group of one member with one offset.
 class DocumentedState : public StateDriver {
