@@ -78,6 +78,8 @@ function(varve_module name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE varve_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main)
+    # What they test is optimized, they are not: their own code runs once, and compiles in half the time.
+    target_compile_options(${name}_test PRIVATE -O0)
     # Tests read format pages and golden files by their path in the tree.
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
                          WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES TIMEOUT 300)
