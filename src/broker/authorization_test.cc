@@ -4,9 +4,16 @@
 #include "broker/handlers/handler_table.h"
 #include "broker/security/authorizer_testing.h"
 #include "protocol/api_table.h"
+#include "protocol/messages/alter_configs.h"
+#include "protocol/messages/create_partitions.h"
 #include "protocol/messages/describe_cluster.h"
+#include "protocol/messages/describe_configs.h"
+#include "protocol/messages/describe_log_dirs.h"
+#include "protocol/messages/describe_topic_partitions.h"
 #include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/incremental_alter_configs.h"
 #include "protocol/messages/init_producer_id.h"
+#include "protocol/messages/offset_for_leader_epoch.h"
 #include "sim/broker_fixture.h"
 #include "sim/requests.h"
 
@@ -198,6 +205,118 @@ TEST_F(AuthorizationTest, AProducerIdIsForWhoMayWrite) {
               ErrorCode::kTransactionalIdAuthorizationFailed);
     authorizer.allow(Operation::kWrite, ResourceType::kTopic);
     EXPECT_EQ((co_await client.ask(request, 4)).error_code, ErrorCode::kNone);
+  });
+}
+
+TEST_F(AuthorizationTest, CreatePartitionsGivesEachTopicItsCodeWhetherItIsThereOrNot) {
+  for (const char* name : {"secret", "absent"}) {
+    protocol::CreatePartitionsRequest request;
+    request.timeout_ms = 10'000;
+    request.topics.emplace_back().name = name;
+    expect_code(request, ErrorCode::kTopicAuthorizationFailed,
+                [](const auto& reply) { return reply.results.at(0).error_code; });
+  }
+}
+
+TEST_F(AuthorizationTest, DeleteRecordsGivesEachPartitionItsCode) {
+  for (const char* name : {"secret", "absent"}) {
+    expect_code(sim::delete_records_request(name, {{0, 0}}), ErrorCode::kTopicAuthorizationFailed,
+                [](const auto& reply) { return reply.topics.at(0).partitions.at(0).error_code; });
+  }
+}
+
+TEST_F(AuthorizationTest, OffsetForLeaderEpochIsForWhoMayDescribeTheTopicAndForBrokers) {
+  protocol::OffsetForLeaderEpochRequest request;
+  request.topics.emplace_back().topic = "secret";
+  request.topics[0].partitions.emplace_back();
+  auto code_of = [](const auto& reply) { return reply.topics.at(0).partitions.at(0).error_code; };
+  expect_code(request, ErrorCode::kTopicAuthorizationFailed, code_of);
+  authorizer.allow(Operation::kClusterAction, ResourceType::kCluster);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    EXPECT_EQ(code_of(co_await client.ask(request, 4)), ErrorCode::kNone);
+  });
+}
+
+TEST_F(AuthorizationTest, DescribeTopicPartitionsDoesNotTellWhetherANameIsThere) {
+  for (const char* name : {"secret", "absent"}) {
+    protocol::DescribeTopicPartitionsRequest request;
+    request.topics.emplace_back().name = name;
+    expect_code(request, ErrorCode::kTopicAuthorizationFailed, [](const auto& reply) {
+      EXPECT_TRUE(reply.topics.at(0).topic_id.is_zero());
+      return reply.topics.at(0).error_code;
+    });
+  }
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    EXPECT_TRUE((co_await client.ask(protocol::DescribeTopicPartitionsRequest(), 0)).topics.empty());
+  });
+}
+
+TEST_F(AuthorizationTest, DescribeLogDirsIsForWhoMayDescribeTheCluster) {
+  protocol::DescribeLogDirsRequest request;
+  request.topics = std::nullopt;
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    for (int16_t version : {1, 5}) {
+      auto reply = co_await client.ask(request, version);
+      EXPECT_TRUE(reply.results.empty()) << version;
+      if (version >= 3) EXPECT_EQ(reply.error_code, ErrorCode::kClusterAuthorizationFailed) << version;
+    }
+  });
+  EXPECT_TRUE(authorizer.take_asked().contains({Operation::kDescribe, ResourceType::kCluster}));
+}
+
+TEST_F(AuthorizationTest, ConfigsAreToldWithTheCodeOfTheirKindOfResource) {
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::DescribeConfigsRequest request;
+    auto add = [&](int8_t type, const char* name) {
+      auto& resource = request.resources.emplace_back();
+      resource.resource_type = type;
+      resource.resource_name = name;
+    };
+    for (const char* topic : {"secret", "absent"}) add(2, topic);
+    for (int8_t type : {4, 8, 16}) add(type, "0");
+    add(32, "g");
+    auto reply = co_await client.ask(request, 4);
+    EXPECT_EQ(reply.results.size(), 6u);
+    for (const auto& row : reply.results) {
+      ErrorCode expected = row.resource_type == 2    ? ErrorCode::kTopicAuthorizationFailed
+                           : row.resource_type == 32 ? ErrorCode::kGroupAuthorizationFailed
+                                                     : ErrorCode::kClusterAuthorizationFailed;
+      EXPECT_EQ(row.error_code, expected) << int{row.resource_type};
+      EXPECT_TRUE(row.configs.empty());
+    }
+  });
+  EXPECT_TRUE(authorizer.take_asked().contains({Operation::kDescribeConfigs, ResourceType::kTopic}));
+}
+
+TEST_F(AuthorizationTest, ConfigsAreNotChangedByWhoMayNot) {
+  auto code_of = [](const auto& reply) { return reply.responses.at(0).error_code; };
+  for (const char* name : {"secret", "absent"}) {
+    protocol::AlterConfigsRequest full;
+    full.resources.emplace_back().resource_type = 2;
+    full.resources[0].resource_name = name;
+    expect_code(full, ErrorCode::kTopicAuthorizationFailed, code_of);
+    protocol::IncrementalAlterConfigsRequest incremental;
+    incremental.resources.emplace_back().resource_type = 2;
+    incremental.resources[0].resource_name = name;
+    expect_code(incremental, ErrorCode::kTopicAuthorizationFailed, code_of);
+  }
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::IncrementalAlterConfigsRequest request;
+    for (int8_t type : {4, 8, 16, 32}) {
+      auto& resource = request.resources.emplace_back();
+      resource.resource_type = type;
+      resource.resource_name = "0";
+    }
+    auto reply = co_await client.ask(request, 1);
+    for (size_t i : {0, 1, 2}) {
+      EXPECT_EQ(reply.responses.at(i).error_code, ErrorCode::kClusterAuthorizationFailed);
+    }
+    EXPECT_EQ(reply.responses.at(3).error_code, ErrorCode::kGroupAuthorizationFailed);
   });
 }
 

@@ -40,18 +40,9 @@ class FetchTest : public sim::BrokerFixture {
     auto reply = co_await client.ask(std::move(request), version);
     co_return reply.responses.at(0).partitions.at(0);
   }
-  // As DeleteRecords will do.
-  void set_log_start(Uuid topic, int32_t partition, int64_t offset) {
-    metadata::MetadataClient& metadata = *brokers_[0]->broker().metadata();
-    auto image = metadata.image();
-    metadata::SetLogStart command;
-    command.partition = image->find_topic(topic)->partitions.at(static_cast<size_t>(partition));
-    command.log_start = Offset(offset);
-    auto propose = [&]() -> Task<> {
-      auto result = co_await metadata.propose(metadata::Command(command));
-      EXPECT_TRUE(result && result->front().verdict == metadata::CommandVerdict::kDone);
-    };
-    sim::run_task(world_, brokers_[0]->process().io(0), propose());
+  Task<> delete_records(RawClient& client, std::string topic, int64_t offset) {
+    auto reply = co_await client.ask(sim::delete_records_request(topic, {{0, offset}}), 2);
+    EXPECT_EQ(reply.topics.at(0).partitions.at(0).low_watermark, Offset(offset));
   }
   static size_t batches_in(const Row& row) {
     size_t count = 0;
@@ -181,15 +172,11 @@ TEST_F(FetchTest, C045AndC046SessionsWorkOverTheWire) {
 
 TEST_F(FetchTest, C047OffsetsOutsideTheLogAreOutOfRange) {
   start_brokers(1);
-  Uuid id;
   run([&]() -> Task<> {
     RawClient client = co_await connect();
-    id = co_await create(client, "t");
+    Uuid id = co_await create(client, "t");
     co_await produce_many(client, "t", 5);
-  });
-  set_log_start(id, 0, 2);
-  run([&]() -> Task<> {
-    RawClient client = co_await connect();
+    co_await delete_records(client, "t", 2);
     auto at = [&](int64_t offset) -> Task<Row> {
       FetchSpec spec;
       spec.partitions = {{0, offset}};
@@ -389,18 +376,14 @@ TEST_F(FetchTest, C033ZstdIsServedInEveryVersionOfFetch) {
 
 TEST_F(FetchTest, C056ATimeAfterTheLastRecordAndAnEmptyTopicGiveNoOffsetAndNoError) {
   start_brokers(1);
-  Uuid expired;
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     co_await create(client, "full");
     co_await create(client, "empty");
-    expired = co_await create(client, "expired");
+    co_await create(client, "expired");
     co_await produce_many(client, "full", 3);
     co_await produce_many(client, "expired", 3);
-  });
-  set_log_start(expired, 0, 3);
-  run([&]() -> Task<> {
-    RawClient client = co_await connect();
+    co_await delete_records(client, "expired", 3);
     for (const char* topic : {"full", "empty", "expired"}) {
       auto reply = co_await client.ask(sim::list_offsets_request(topic, 0, 2'000), 7);
       const auto& row = reply.topics.at(0).partitions.at(0);

@@ -166,7 +166,7 @@ TEST_F(TopicsTest, C089NumbersAndNamesAreCheckedAsKafkaDoes) {
     for (int32_t wrong : {0, -2}) {
       EXPECT_EQ(co_await create(client, create_request("p", wrong)), ErrorCode::kInvalidPartitions) << wrong;
     }
-    EXPECT_EQ(co_await create(client, create_request("p", 10'001)), ErrorCode::kInvalidPartitions);
+    EXPECT_EQ(co_await create(client, create_request("p", 10'001)), ErrorCode::kPolicyViolation);
     for (const char* wrong : {"a b", "..", ".", "", "a/b", "_wal", "_data", "_log", "manifest.json"}) {
       EXPECT_EQ(co_await create(client, create_request(wrong, 1)), ErrorCode::kInvalidTopicException)
           << wrong;
@@ -178,7 +178,7 @@ TEST_F(TopicsTest, C089NumbersAndNamesAreCheckedAsKafkaDoes) {
     EXPECT_EQ(defaults.topics.at(0).error_code, ErrorCode::kNone);
     EXPECT_EQ(defaults.topics.at(0).num_partitions, 1);
     EXPECT_EQ(defaults.topics.at(0).replication_factor, 1);
-    EXPECT_EQ(defaults.topics.at(0).configs->size(), 34u);
+    EXPECT_EQ(defaults.topics.at(0).configs->size(), 38u);
     CreateTopicsRequest twice = create_request("twice", 1);
     twice.topics.push_back(twice.topics[0]);
     twice.topics.push_back(create_request("once", 1).topics[0]);
@@ -375,6 +375,25 @@ TEST_F(TopicsTest, WithAdminApisOffTopicsAreNeitherMadeNorDeleted) {
     request.topic_names = {"t"};
     auto reply = co_await client.ask(request, 5);
     EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kClusterAuthorizationFailed);
+  });
+}
+
+TEST_F(TopicsTest, ATimeoutThatIsOverDoesNothing) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    CreateTopicsRequest made = create_request("t", 1);
+    for (int32_t over : {0, -1}) {
+      made.timeout_ms = over;
+      EXPECT_EQ(co_await create(client, made), ErrorCode::kRequestTimedOut);
+    }
+    EXPECT_THAT(co_await names(client), ::testing::IsEmpty());
+    EXPECT_EQ(co_await create(client, create_request("t", 1)), ErrorCode::kNone);
+    DeleteTopicsRequest request = sim::delete_request("t");
+    request.timeout_ms = 0;
+    auto reply = co_await client.ask(request, 5);
+    EXPECT_EQ(reply.responses.at(0).error_code, ErrorCode::kRequestTimedOut);
+    EXPECT_THAT(co_await names(client), ::testing::ElementsAre("t"));
   });
 }
 

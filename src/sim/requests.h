@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "protocol/messages/create_topics.h"
+#include "protocol/messages/delete_records.h"
 #include "protocol/messages/delete_topics.h"
 #include "protocol/messages/fetch.h"
 #include "protocol/messages/list_offsets.h"
@@ -102,6 +103,21 @@ inline protocol::ListOffsetsRequest list_offsets_request(const std::string& topi
   auto& row = rows.partitions.emplace_back();
   row.partition_index = PartitionIndex(partition);
   row.timestamp = timestamp;
+  return request;
+}
+
+// Partitions with the offsets below which their records go.
+inline protocol::DeleteRecordsRequest delete_records_request(
+    const std::string& topic, std::vector<std::pair<int32_t, int64_t>> offsets) {
+  protocol::DeleteRecordsRequest request;
+  request.timeout_ms = 30'000;
+  auto& rows = request.topics.emplace_back();
+  rows.name = topic;
+  for (auto [index, offset] : offsets) {
+    auto& row = rows.partitions.emplace_back();
+    row.partition_index = PartitionIndex(index);
+    row.offset = Offset(offset);
+  }
   return request;
 }
 

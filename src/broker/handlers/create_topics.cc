@@ -4,11 +4,11 @@
 #include <set>
 
 #include "broker/handlers/authorization.h"
+#include "broker/handlers/config_resources.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/topic_creation.h"
 #include "broker/handlers/topic_lookup.h"
-#include "broker/settings/topic_configs.h"
 
 namespace varve::broker {
 namespace {
@@ -18,11 +18,6 @@ using protocol::CreateTopicsResponse;
 using protocol::ErrorCode;
 using Asked = CreateTopicsRequest::CreatableTopic;
 using ResultRow = CreateTopicsResponse::CreatableTopicResult;
-
-// Where a config's value in the answer comes from (Kafka's ConfigSource).
-constexpr int8_t kSetOnTopic = 1;
-constexpr int8_t kSetOnBroker = 4;
-constexpr int8_t kDefault = 5;
 
 struct Shape {
   uint32_t partitions = 0;
@@ -46,16 +41,8 @@ Result<Shape, TopicProblem> assigned_shape(const metadata::MetadataImage& image,
       return refuse(ErrorCode::kInvalidReplicaAssignment,
                     fmt::format("partition {} is assigned twice", assignment.partition_index));
     }
-    std::set<BrokerId> brokers(assignment.broker_ids.begin(), assignment.broker_ids.end());
-    bool all_live = std::ranges::all_of(brokers, [&](BrokerId id) { return image.brokers.contains(id); });
-    if (brokers.empty() || brokers.size() != assignment.broker_ids.size() || brokers.size() != replicas ||
-        !all_live) {
-      return refuse(
-          ErrorCode::kInvalidReplicaAssignment,
-          fmt::format("replicas of partition {}: none, one twice, one that is not live, or not as many as of "
-                      "the first partition",
-                      assignment.partition_index));
-    }
+    auto problem = replicas_problem(image, assignment.partition_index, assignment.broker_ids, replicas);
+    if (problem) return std::unexpected(std::move(*problem));
   }
   if (indexes.begin()->value() != 0 ||
       indexes.rbegin()->value() != static_cast<int32_t>(indexes.size()) - 1) {
@@ -89,13 +76,11 @@ Result<Shape, TopicProblem> shape_of(const Services& services, const metadata::M
 }
 
 void fill_configs(const Services& services, const NewTopic& topic, ResultRow& row) {
-  for (const TopicConfigRow& config : topic_config_table()) {
+  for (DescribedConfig& config : topic_configs_of(topic.configs, services.settings.limits)) {
     auto& entry = row.configs->emplace_back();
-    entry.name = config.name;
-    entry.value = topic_config_value(topic.configs, config, services.settings.limits);
-    bool is_set = topic.configs.contains(std::string(config.name));
-    bool is_default = *entry.value == config.default_text;
-    entry.config_source = is_set ? kSetOnTopic : is_default ? kDefault : kSetOnBroker;
+    entry.config_source = static_cast<int8_t>(config.source());
+    entry.name = std::move(config.name);
+    entry.value = std::move(config.value);
   }
 }
 
@@ -184,10 +169,7 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
   for (const Asked& asked : request.topics) ++uses[asked.name];
   std::set<std::string_view> told;
   bool is_allowed = services.settings.allow_admin_apis;
-  MonotonicTime deadline = context.deadline;
-  if (request.timeout_ms > 0) {
-    deadline = std::min(deadline, context.received + std::chrono::milliseconds(request.timeout_ms));
-  }
+  MonotonicTime deadline = deadline_of(context, request.timeout_ms);
   SyncedImage synced{services.metadata.image(), false};
   if (is_allowed) synced = co_await synced_image(services, deadline);
   NewTopicChecks checks(services.settings.limits, synced.image);
@@ -196,8 +178,8 @@ HandlerTask<CreateTopicsResponse> handle_create_topics(Services& services, const
   std::vector<const Asked*> askers;
   for (const Asked& asked : request.topics) {
     if (!is_allowed) {
-      response.topics.push_back(refused_row(asked, {ErrorCode::kClusterAuthorizationFailed,
-                                                    "KAFSCALE_ALLOW_ADMIN_APIS is false on this broker"}));
+      response.topics.push_back(
+          refused_row(asked, {ErrorCode::kClusterAuthorizationFailed, std::string(kAdminApisOff)}));
     } else if (uses[asked.name] > 1) {
       // Told once, as in Kafka.
       if (!told.insert(asked.name).second) continue;

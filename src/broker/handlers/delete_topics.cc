@@ -8,6 +8,7 @@
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
 #include "broker/handlers/proposing.h"
+#include "broker/handlers/topic_creation.h"
 #include "broker/handlers/topic_lookup.h"
 
 namespace varve::broker {
@@ -118,10 +119,7 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
     asked.name = std::move(name);
     request.topics.push_back(std::move(asked));
   }
-  MonotonicTime deadline = context.deadline;
-  if (request.timeout_ms > 0) {
-    deadline = std::min(deadline, context.received + std::chrono::milliseconds(request.timeout_ms));
-  }
+  MonotonicTime deadline = deadline_of(context, request.timeout_ms);
   SyncedImage synced{services.metadata.image(), false};
   bool is_allowed = services.settings.allow_admin_apis;
   if (is_allowed) synced = co_await synced_image(services, deadline);
@@ -135,8 +133,8 @@ HandlerTask<DeleteTopicsResponse> handle_delete_topics(Services& services, const
     const metadata::TopicView* topic = find(*synced.image, asked);
     Uuid id = topic != nullptr ? topic->id : asked.topic_id;
     if (!is_allowed) {
-      response.responses.push_back(row_of(asked, ErrorCode::kClusterAuthorizationFailed,
-                                          "KAFSCALE_ALLOW_ADMIN_APIS is false on this broker"));
+      response.responses.push_back(
+          row_of(asked, ErrorCode::kClusterAuthorizationFailed, std::string(kAdminApisOff)));
     } else if (auto refused = refused_row(asked)) {
       response.responses.push_back(std::move(*refused));
     } else if (uses.is_repeated(asked, id)) {

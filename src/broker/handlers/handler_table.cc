@@ -48,16 +48,37 @@ Duration charge(const Services& services, const RequestContext& context, const p
 }
 
 // For KafScale's count of admin requests that failed: whether any line of the answer has an error.
-bool has_error(const protocol::CreateTopicsResponse& response) {
-  return std::ranges::any_of(response.topics,
-                             [](const auto& topic) { return topic.error_code != ErrorCode::kNone; });
+template <class Rows>
+bool any_error(const Rows& rows) {
+  return std::ranges::any_of(rows, [](const auto& row) { return row.error_code != ErrorCode::kNone; });
 }
-bool has_error(const protocol::DeleteTopicsResponse& response) {
-  return std::ranges::any_of(response.responses,
-                             [](const auto& topic) { return topic.error_code != ErrorCode::kNone; });
+template <class Response>
+bool has_error(const Response& response) {
+  if constexpr (requires { response.responses.front().error_code; }) {
+    if (any_error(response.responses)) return true;
+  }
+  if constexpr (requires { response.results.front().error_code; }) {
+    if (any_error(response.results)) return true;
+  }
+  if constexpr (requires { response.topics.front().error_code; }) {
+    if (any_error(response.topics)) return true;
+  }
+  if constexpr (requires { response.topics.front().partitions.front().error_code; }) {
+    if (std::ranges::any_of(response.topics, [](const auto& topic) { return any_error(topic.partitions); }))
+      return true;
+  }
+  if constexpr (requires { response.error_code; }) return response.error_code != ErrorCode::kNone;
+  return false;
 }
-bool has_error(const protocol::DescribeClusterResponse& response) {
-  return response.error_code != ErrorCode::kNone;
+
+// KafScale names some APIs in its metrics and numbers the others.
+std::string kafscale_label(protocol::ApiKey key) {
+  using protocol::ApiKey;
+  bool is_named = key == ApiKey::kDescribeGroups || key == ApiKey::kListGroups ||
+                  key == ApiKey::kOffsetForLeaderEpoch || key == ApiKey::kDescribeConfigs ||
+                  key == ApiKey::kAlterConfigs;
+  if (is_named) return std::string(protocol::api_info(key).name);
+  return fmt::format("api_{}", static_cast<int16_t>(key));
 }
 
 template <class Request, auto Handle>
@@ -83,7 +104,7 @@ runtime::Task<Reply> serve(Services& services, RequestContext context, protocol:
   Reply reply = Reply::response(
       protocol::response_frame(*answer.response, context.version, frame.header.correlation_id));
   reply.throttle = throttle;
-  if constexpr (requires { has_error(*answer.response); }) reply.has_error = has_error(*answer.response);
+  reply.has_error = has_error(*answer.response);
   co_return reply;
 }
 
@@ -120,6 +141,22 @@ const HandlerTable::Row HandlerTable::Row::kRows[] = {
      &serve<protocol::InitProducerIdRequest, handle_init_producer_id>},
     {protocol::ApiKey::kDescribeCluster, Access{Operation::kDescribe, ResourceType::kCluster},
      &serve<protocol::DescribeClusterRequest, handle_describe_cluster>, true},
+    {protocol::ApiKey::kDescribeConfigs, Access{Operation::kDescribeConfigs, ResourceType::kTopic},
+     &serve<protocol::DescribeConfigsRequest, handle_describe_configs>, true},
+    {protocol::ApiKey::kDescribeTopicPartitions, Access{Operation::kDescribe, ResourceType::kTopic},
+     &serve<protocol::DescribeTopicPartitionsRequest, handle_describe_topic_partitions>},
+    {protocol::ApiKey::kOffsetForLeaderEpoch, Access{Operation::kDescribe, ResourceType::kTopic},
+     &serve<protocol::OffsetForLeaderEpochRequest, handle_offset_for_leader_epoch>, true},
+    {protocol::ApiKey::kDeleteRecords, Access{Operation::kDelete, ResourceType::kTopic},
+     &serve<protocol::DeleteRecordsRequest, handle_delete_records>, true},
+    {protocol::ApiKey::kDescribeLogDirs, Access{Operation::kDescribe, ResourceType::kCluster},
+     &serve<protocol::DescribeLogDirsRequest, handle_describe_log_dirs>, true},
+    {protocol::ApiKey::kCreatePartitions, Access{Operation::kAlter, ResourceType::kTopic},
+     &serve<protocol::CreatePartitionsRequest, handle_create_partitions>, true},
+    {protocol::ApiKey::kAlterConfigs, Access{Operation::kAlterConfigs, ResourceType::kTopic},
+     &serve<protocol::AlterConfigsRequest, handle_alter_configs>, true},
+    {protocol::ApiKey::kIncrementalAlterConfigs, Access{Operation::kAlterConfigs, ResourceType::kTopic},
+     &serve<protocol::IncrementalAlterConfigsRequest, handle_incremental_alter_configs>, true},
 };
 
 struct HandlerTable::Meters {
@@ -145,7 +182,7 @@ HandlerTable::HandlerTable(Services& services) : services_(services) {
         &metrics.counter("varve_throttle_milliseconds_total",
                          "Time that clients were told to wait before their next request", {{"api", api}});
     if (!row.is_admin) continue;
-    std::string kafscale_api = fmt::format("api_{}", static_cast<int16_t>(row.key));
+    std::string kafscale_api = kafscale_label(row.key);
     meters.admin_requests =
         &metrics.counter("kafscale_admin_requests_total", "Admin requests", {{"api", kafscale_api}});
     meters.admin_errors = &metrics.counter("kafscale_admin_request_errors_total",

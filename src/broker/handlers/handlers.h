@@ -7,15 +7,23 @@
 
 #include "broker/handlers/request.h"
 #include "broker/handlers/services.h"
+#include "protocol/messages/alter_configs.h"
 #include "protocol/messages/api_versions.h"
+#include "protocol/messages/create_partitions.h"
 #include "protocol/messages/create_topics.h"
+#include "protocol/messages/delete_records.h"
 #include "protocol/messages/delete_topics.h"
 #include "protocol/messages/describe_cluster.h"
+#include "protocol/messages/describe_configs.h"
+#include "protocol/messages/describe_log_dirs.h"
+#include "protocol/messages/describe_topic_partitions.h"
 #include "protocol/messages/fetch.h"
 #include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/incremental_alter_configs.h"
 #include "protocol/messages/init_producer_id.h"
 #include "protocol/messages/list_offsets.h"
 #include "protocol/messages/metadata.h"
+#include "protocol/messages/offset_for_leader_epoch.h"
 #include "protocol/messages/produce.h"
 
 namespace varve::broker {
@@ -67,5 +75,23 @@ HandlerTask<protocol::FindCoordinatorResponse> handle_find_coordinator(
     Services& services, const RequestContext& context, protocol::FindCoordinatorRequest request);
 HandlerTask<protocol::DescribeClusterResponse> handle_describe_cluster(
     Services& services, const RequestContext& context, protocol::DescribeClusterRequest request);
+HandlerTask<protocol::DescribeConfigsResponse> handle_describe_configs(
+    Services& services, const RequestContext& context, protocol::DescribeConfigsRequest request);
+HandlerTask<protocol::DescribeTopicPartitionsResponse> handle_describe_topic_partitions(
+    Services& services, const RequestContext& context, protocol::DescribeTopicPartitionsRequest request);
+HandlerTask<protocol::OffsetForLeaderEpochResponse> handle_offset_for_leader_epoch(
+    Services& services, const RequestContext& context, protocol::OffsetForLeaderEpochRequest request);
+HandlerTask<protocol::DeleteRecordsResponse> handle_delete_records(Services& services,
+                                                                   const RequestContext& context,
+                                                                   protocol::DeleteRecordsRequest request);
+HandlerTask<protocol::DescribeLogDirsResponse> handle_describe_log_dirs(
+    Services& services, const RequestContext& context, protocol::DescribeLogDirsRequest request);
+HandlerTask<protocol::CreatePartitionsResponse> handle_create_partitions(
+    Services& services, const RequestContext& context, protocol::CreatePartitionsRequest request);
+HandlerTask<protocol::AlterConfigsResponse> handle_alter_configs(Services& services,
+                                                                 const RequestContext& context,
+                                                                 protocol::AlterConfigsRequest request);
+HandlerTask<protocol::IncrementalAlterConfigsResponse> handle_incremental_alter_configs(
+    Services& services, const RequestContext& context, protocol::IncrementalAlterConfigsRequest request);
 
 }  // namespace varve::broker

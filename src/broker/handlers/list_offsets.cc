@@ -85,10 +85,8 @@ std::set<std::pair<std::string, PartitionIndex>> duplicates_of(const ListOffsets
 
 HandlerTask<ListOffsetsResponse> handle_list_offsets(Services& services, const RequestContext& context,
                                                      ListOffsetsRequest request) {
-  MonotonicTime deadline = context.deadline;
-  if (context.version >= 10 && request.timeout_ms > 0) {
-    deadline = std::min(deadline, context.received + std::chrono::milliseconds(request.timeout_ms));
-  }
+  bool has_timeout = context.version >= 10 && request.timeout_ms > 0;
+  MonotonicTime deadline = has_timeout ? deadline_of(context, request.timeout_ms) : context.deadline;
   SyncedImage synced{services.metadata.image(), true};
   // For partitions that are there the fetcher makes its own sync.
   auto find_topic = [&](const Topic& topic) { return synced.image->find_topic(topic.name); };

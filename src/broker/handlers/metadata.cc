@@ -43,16 +43,7 @@ TopicRow topic_row(const MetadataImage& image, const TopicView& topic, std::stri
   for (size_t i = 0; i < topic.partitions.size(); ++i) {
     auto& partition = row.partitions.emplace_back();
     partition.partition_index = PartitionIndex(static_cast<int32_t>(i));
-    partition.leader_epoch = leader_epoch(image);
-    std::optional<BrokerId> owner = image.owner(topic.partitions[i], rack);
-    if (!owner) {
-      partition.error_code = ErrorCode::kLeaderNotAvailable;
-      partition.leader_id = BrokerId(-1);
-      continue;
-    }
-    partition.leader_id = *owner;
-    partition.replica_nodes = {*owner};
-    partition.isr_nodes = {*owner};
+    fill_leader(image, topic.partitions[i], rack, partition);
   }
   return row;
 }

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "broker/handlers/errors.h"
 #include "broker/handlers/proposing.h"
 #include "broker/handlers/topic_rules.h"
-#include "broker/settings/topic_configs.h"
 
 namespace varve::broker {
 namespace {
@@ -34,7 +36,29 @@ Result<Uuid, TopicProblem> created(const NewTopic& topic, const Uuid& id, const 
 
 }  // namespace
 
-std::optional<TopicProblem> NewTopicChecks::problem_of(const NewTopic& topic) {
+std::optional<TopicProblem> replicas_problem(const metadata::MetadataImage& image, PartitionIndex partition,
+                                             const std::vector<BrokerId>& replicas, size_t count) {
+  std::set<BrokerId> brokers(replicas.begin(), replicas.end());
+  bool all_live = std::ranges::all_of(brokers, [&](BrokerId id) { return image.brokers.contains(id); });
+  if (!brokers.empty() && brokers.size() == replicas.size() && brokers.size() == count && all_live) {
+    return std::nullopt;
+  }
+  return TopicProblem{
+      ErrorCode::kInvalidReplicaAssignment,
+      fmt::format("replicas of partition {}: none, one twice, one that is not live, or not as many "
+                  "as of the other partitions",
+                  partition)};
+}
+
+void warn_of_configs_without_effect(const Services& services, const std::string& topic,
+                                    const TopicConfigs& configs) {
+  std::vector<std::string> without_effect = topic_configs_without_effect(configs);
+  if (without_effect.empty()) return;
+  services.logger.warn("topic has settings without effect so far (docs/configuration.md)",
+                       {{"topic", topic}, {"settings", fmt::format("{}", fmt::join(without_effect, " "))}});
+}
+
+std::optional<TopicProblem> NewTopicChecks::problem_of(NewTopic& topic) {
   if (auto problem = topic_name_problem(topic.name)) {
     return TopicProblem{ErrorCode::kInvalidTopicException, std::move(*problem)};
   }
@@ -48,7 +72,7 @@ std::optional<TopicProblem> NewTopicChecks::problem_of(const NewTopic& topic) {
     return TopicProblem{ErrorCode::kTopicAlreadyExists, fmt::format("topic '{}' exists", topic.name)};
   }
   if (topic.partitions > limits_.partitions_per_topic_max) {
-    return TopicProblem{ErrorCode::kInvalidPartitions,
+    return TopicProblem{ErrorCode::kPolicyViolation,
                         fmt::format("{} partitions; at most {} are allowed", topic.partitions,
                                     limits_.partitions_per_topic_max)};
   }
@@ -56,11 +80,9 @@ std::optional<TopicProblem> NewTopicChecks::problem_of(const NewTopic& topic) {
     return TopicProblem{ErrorCode::kPolicyViolation,
                         fmt::format("the cluster may have {} topics", limits_.topics_max)};
   }
-  for (const auto& [name, value] : topic.configs) {
-    if (auto problem = topic_config_problem(name, value)) {
-      return TopicProblem{ErrorCode::kInvalidConfig, std::move(*problem)};
-    }
-  }
+  auto configs = read_topic_configs(topic.configs);
+  if (!configs) return TopicProblem{ErrorCode::kInvalidConfig, std::move(configs.error())};
+  topic.configs = std::move(*configs);
   return std::nullopt;
 }
 
@@ -94,14 +116,12 @@ runtime::Task<std::vector<Result<Uuid, TopicProblem>>> create_topics(Services& s
   Random random(services.runtime.random_seed());
   std::vector<metadata::Command> commands;
   std::vector<Uuid> ids;
-  std::vector<std::vector<std::string>> without_effect;
-  for (NewTopic& topic : topics) {
-    without_effect.push_back(topic_configs_without_effect(topic.configs));
+  for (const NewTopic& topic : topics) {
     metadata::CreateTopic command;
     command.id = random.uuid();
     command.name = topic.name;
     command.partitions = topic.partitions;
-    command.configs = std::move(topic.configs);
+    command.configs = topic.configs;
     ids.push_back(command.id);
     commands.emplace_back(std::move(command));
   }
@@ -111,10 +131,7 @@ runtime::Task<std::vector<Result<Uuid, TopicProblem>>> create_topics(Services& s
     results.push_back(created(topics[i], ids[i], outcomes[i]));
     if (!results.back()) continue;
     services.logger.info("topic created", {{"topic", topics[i].name}, {"partitions", topics[i].partitions}});
-    if (without_effect[i].empty()) continue;
-    services.logger.warn(
-        "topic has settings without effect so far (docs/configuration.md)",
-        {{"topic", topics[i].name}, {"settings", fmt::format("{}", fmt::join(without_effect[i], " "))}});
+    warn_of_configs_without_effect(services, topics[i].name, topics[i].configs);
   }
   co_return results;
 }

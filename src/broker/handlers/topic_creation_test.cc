@@ -52,7 +52,7 @@ TEST_F(NewTopicChecksTest, LimitsCountWhatTheRequestMakes) {
   limits_.partitions_per_topic_max = 10;
   add_existing("one");
   NewTopicChecks some = checks();
-  EXPECT_EQ(code_of(some, "wide", 11), ErrorCode::kInvalidPartitions);
+  EXPECT_EQ(code_of(some, "wide", 11), ErrorCode::kPolicyViolation);
   EXPECT_EQ(code_of(some, "two", 10), ErrorCode::kNone);
   EXPECT_EQ(code_of(some, "three"), ErrorCode::kNone);
   EXPECT_EQ(code_of(some, "four"), ErrorCode::kPolicyViolation);

@@ -1,9 +1,15 @@
 #include "broker/handlers/topic_lookup.h"
 
+#include <algorithm>
+
 #include "broker/handlers/client_rack.h"
 #include "broker/handlers/errors.h"
 
 namespace varve::broker {
+
+MonotonicTime deadline_of(const RequestContext& context, int32_t timeout_ms) {
+  return std::min(context.deadline, context.received + std::chrono::milliseconds(std::max(timeout_ms, 0)));
+}
 
 runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadline) {
   auto synced = co_await services.metadata.sync(deadline);

@@ -19,6 +19,9 @@ struct SyncedImage {
   bool is_certain = false;
 };
 
+// When a request that gives a timeout has to be answered: at once if that is 0 or less.
+MonotonicTime deadline_of(const RequestContext& context, int32_t timeout_ms);
+
 // The image after a sync that ends by `deadline`.
 runtime::Task<SyncedImage> synced_image(Services& services, MonotonicTime deadline);
 
@@ -38,6 +41,12 @@ bool knows_all(const Topics& topics, Find find, Partitions partitions, Index ind
   return true;
 }
 
+// Fills leader, epoch and replicas of a partition's row, of Metadata or DescribeTopicPartitions. The broker that the
+// client is led to is the only replica that it is told of.
+template <class Row>
+void fill_leader(const metadata::MetadataImage& image, PartitionHandle partition, std::string_view rack,
+                 Row& row);
+
 // A request by name that began on the image of a topic's former life ends with "unknown", though the name has been
 // made again meanwhile: that has to be retriable. `code` otherwise.
 protocol::ErrorCode unless_made_again(protocol::ErrorCode code, const metadata::MetadataImage& now,
@@ -55,6 +64,19 @@ BrokerId controller_of(const metadata::MetadataImage& image);
 // The leader epoch of every partition: it rises when the log is restored from the bucket.
 inline int32_t leader_epoch(const metadata::MetadataImage& image) {
   return static_cast<int32_t>(image.generation.value());
+}
+template <class Row>
+void fill_leader(const metadata::MetadataImage& image, PartitionHandle partition, std::string_view rack,
+                 Row& row) {
+  row.leader_epoch = leader_epoch(image);
+  std::optional<BrokerId> owner = image.owner(partition, rack);
+  row.leader_id = owner.value_or(BrokerId(-1));
+  if (!owner) {
+    row.error_code = protocol::ErrorCode::kLeaderNotAvailable;
+    return;
+  }
+  row.replica_nodes = {*owner};
+  row.isr_nodes = {*owner};
 }
 // kNone if the epoch a client believes in is -1 or the current one.
 protocol::ErrorCode leader_epoch_error(const metadata::MetadataImage& image, int32_t client_epoch);

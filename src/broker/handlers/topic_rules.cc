@@ -8,6 +8,18 @@
 
 namespace varve::broker {
 
+namespace {
+
+// Whether it is set on the topic; what holds where nothing is set is "delete".
+bool has_cleanup_policy(const metadata::TopicView& topic, std::string_view policy) {
+  auto set = topic.configs.find("cleanup.policy");
+  if (set == topic.configs.end()) return false;
+  std::vector<std::string_view> policies = topic_config_items(set->second);
+  return std::ranges::find(policies, policy) != policies.end();
+}
+
+}  // namespace
+
 std::optional<std::string> topic_name_problem(std::string_view name) {
   auto is_legal = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -46,6 +58,10 @@ bool is_internal_topic(std::string_view name) {
   return name == "__consumer_offsets" || name == "__transaction_state";
 }
 
+bool is_compacted_only(const metadata::TopicView& topic) {
+  return has_cleanup_policy(topic, "compact") && !has_cleanup_policy(topic, "delete");
+}
+
 protocol::records::ProduceRules produce_rules(const metadata::TopicView& topic, const Limits& limits) {
   protocol::records::ProduceRules rules;
   rules.batch_bytes_max = limits.batch_bytes_max;
@@ -58,17 +74,14 @@ protocol::records::ProduceRules produce_rules(const metadata::TopicView& topic, 
   };
   if (topic.configs.empty()) return rules;
   number("max.message.bytes", rules.batch_bytes_max);
+  number("max.decompressed.message.bytes", rules.decompressed_bytes_max);
   number("message.timestamp.before.max.ms", rules.timestamp_before_ms_max);
   number("message.timestamp.after.max.ms", rules.timestamp_after_ms_max);
   auto type = topic.configs.find("message.timestamp.type");
   if (type != topic.configs.end() && type->second == "LogAppendTime") {
     rules.timestamp_type = protocol::records::TimestampType::kLogAppendTime;
   }
-  auto policy = topic.configs.find("cleanup.policy");
-  if (policy != topic.configs.end()) {
-    std::vector<std::string_view> policies = topic_config_items(policy->second);
-    rules.keys_required = std::ranges::find(policies, "compact") != policies.end();
-  }
+  rules.keys_required = has_cleanup_policy(topic, "compact");
   return rules;
 }
 

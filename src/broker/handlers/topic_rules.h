@@ -23,6 +23,9 @@ std::string unified_name(std::string_view name);
 // Kafka's two own topics, which clients may not fill by asking for them.
 bool is_internal_topic(std::string_view name);
 
+// Whether its records go by compaction only, and not by age, size or a client's wish.
+bool is_compacted_only(const metadata::TopicView& topic);
+
 // How batches for the topic are checked (all but `now` and zstd_allowed).
 protocol::records::ProduceRules produce_rules(const metadata::TopicView& topic, const Limits& limits);
 

@@ -46,23 +46,24 @@ constexpr std::string_view kIntroduction =
 constexpr std::string_view kTopicIntroduction =
     "\n## Topic settings\n"
     "\n"
-    "What Kafka lets be configured on a topic can be given when it is made (CreateTopics). All of it is "
-    "checked, kept, and told to clients that ask. What else follows:\n"
+    "What Kafka lets be configured on a topic can be given when it is made (CreateTopics) and changed later "
+    "(IncrementalAlterConfigs, AlterConfigs; `kafka-configs.sh`). All of it is "
+    "checked, kept, and told to clients that ask. What else follows, from the moment a change is answered:\n"
     "\n"
     "- *in force*: batches of the topic are held to it.\n"
     "- *by design*: what it asks for holds whatever its value is (an acknowledged record is in the object "
     "store, "
     "however many replicas `min.insync.replicas` wants), or it is about files, replicas or leaders, which "
     "varve does "
-    "not have. `diskless.enable` and `remote.*` take their default only.\n"
+    "not have. `diskless.enable` and `remote.storage.enable` take their default only.\n"
     "- *not yet*: nothing. No record is deleted by age or size or compacted, and no batch is compressed "
     "anew; of "
     "`cleanup.policy`, only that `compact` demands a key of each record is in force. The broker warns when a "
     "topic is "
     "made with another value than the default.\n"
     "\n"
-    "| setting | default | effect |\n"
-    "|---|---|---|\n";
+    "| setting | default | effect | what it asks for |\n"
+    "|---|---|---|---|\n";
 
 std::string_view name_of(ConfigEffect effect) {
   switch (effect) {
@@ -111,7 +112,7 @@ std::string configuration_page() {
   page += kTopicIntroduction;
   for (const TopicConfigRow& row : topic_config_table()) {
     std::string value = row.default_text.empty() ? "empty" : fmt::format("`{}`", row.default_text);
-    page += fmt::format("| `{}` | {} | {} |\n", row.name, value, name_of(row.effect));
+    page += fmt::format("| `{}` | {} | {} | {} |\n", row.name, value, name_of(row.effect), row.help);
   }
   return page;
 }

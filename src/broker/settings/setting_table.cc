@@ -186,7 +186,8 @@ void add_topics(std::vector<SettingRow>& rows) {
                   "Partitions of topics made without a number, automatically or by -1 in CreateTopics.",
                   integer(1, 10'000, &Settings::auto_create_partitions)});
   rows.push_back({group, "KAFSCALE_ALLOW_ADMIN_APIS", "", "true/false", "true", "",
-                  "Whether clients may create and delete topics.", boolean(&Settings::allow_admin_apis)});
+                  "Whether clients may create, change and delete topics, and delete records.",
+                  boolean(&Settings::allow_admin_apis)});
   rows.push_back({group, "KAFKA_MESSAGE_MAX_BYTES", "message.max.bytes", "bytes", "1048588",
                   between(100, 100 << 20),
                   "Largest record batch, header included, of topics without their own max.message.bytes.",

@@ -227,6 +227,7 @@ Result<LoadedSettings, SettingsError> load_settings(const Environment& environme
       }
       return std::unexpected(SettingsError{entry.spelled, row.is_secret ? "" : entry.value, *problem});
     }
+    if (!row.is_secret) loaded.settings.given[std::string(env)] = entry.value;
     loaded.given[entry.spelled] = row.is_secret ? std::string(kRedactedText) : entry.value;
   }
   derive(environment, given, loaded.settings);

@@ -66,6 +66,9 @@ struct Settings {
 
   Limits limits;
 
+  // The texts of what was set, by name in the environment, secrets left out; what DescribeConfigs tells.
+  std::map<std::string, std::string, std::less<>> given;
+
   // The named ones, or one named PLAINTEXT. Never empty.
   std::vector<ListenerSettings> all_listeners() const;
 };

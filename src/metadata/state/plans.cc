@@ -32,6 +32,18 @@ std::optional<PartitionView> State::partition(PartitionHandle handle) const {
   return impl_->view_of(handle, *partition);
 }
 
+std::optional<uint64_t> State::stored_bytes(PartitionHandle handle) const {
+  const Partition* partition = impl_->partitions.find(handle);
+  if (partition == nullptr) return std::nullopt;
+  uint64_t bytes = 0;
+  Offset start(partition->log_start);
+  for_each_run(partition->runs, {}, [&](const CompactRun& run) {
+    bytes += run.base_offset >= partition->log_start ? run.bytes : run.unpack().bytes_from(start);
+    return true;
+  });
+  return bytes;
+}
+
 std::optional<FetchPlan> State::plan_fetch(PartitionHandle handle, Offset from, uint64_t max_bytes,
                                            bool committed_only) const {
   const Partition* partition = impl_->partitions.find(handle);

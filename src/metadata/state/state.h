@@ -176,6 +176,9 @@ class State {
   ExpirySearch search_idle_offset(std::string_view from, size_t groups_max, int64_t cut_off) const;
 
   std::optional<PartitionView> partition(PartitionHandle handle) const;
+  // Bytes of the batches that can be read from a partition, of one cut by the log start by its share of records; walks
+  // the runs. nullopt: no such partition.
+  std::optional<uint64_t> stored_bytes(PartitionHandle handle) const;
   // Runs that hold offsets from `from` on, up to about `max_bytes` (at least one run if there is any), only
   // below the last stable offset if `committed_only`. None if `from` is below the log start or not below the end.
   // nullopt: no such partition.

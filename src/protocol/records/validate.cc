@@ -143,9 +143,11 @@ Result<ProducedBatch, RecordError> validate_produced(ByteView records, const Pro
 
   ProducedBatch produced{*batch, batch->header()};
   RecordChecks checks(batch->header(), rules, limits);
-  auto wrong = for_each_frame(
-      *batch, scratch, limits.decompressed_bytes_max(batch->payload().size()), produced.uncompressed_bytes,
-      [&](int32_t index, const RecordFrame& frame) { return checks.take(index, frame); });
+  size_t bytes_max =
+      std::min(limits.decompressed_bytes_max(batch->payload().size()), rules.decompressed_bytes_max);
+  auto wrong =
+      for_each_frame(*batch, scratch, bytes_max, produced.uncompressed_bytes,
+                     [&](int32_t index, const RecordFrame& frame) { return checks.take(index, frame); });
   if (!wrong) wrong = checks.error();
   if (wrong) return std::unexpected(std::move(*wrong));
 

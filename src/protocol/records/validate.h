@@ -13,6 +13,8 @@ namespace varve::protocol::records {
 // The topic's settings and the request's circumstances.
 struct ProduceRules {
   size_t batch_bytes_max = 1'048'588;  // max.message.bytes: the whole batch, header included
+  // max.decompressed.message.bytes: of the records; the limits bind beside it.
+  size_t decompressed_bytes_max = std::numeric_limits<size_t>::max();
   TimestampType timestamp_type = TimestampType::kCreateTime;
   // message.timestamp.before.max.ms and .after.max.ms, looked at with kCreateTime only; distances from `now`.
   int64_t timestamp_before_ms_max = std::numeric_limits<int64_t>::max();

@@ -1,0 +1,22 @@
+#include "broker/handlers/config_alteration.h"
+#include "broker/handlers/handlers.h"
+
+namespace varve::broker {
+
+HandlerTask<protocol::IncrementalAlterConfigsResponse> handle_incremental_alter_configs(
+    Services& services, const RequestContext& context, protocol::IncrementalAlterConfigsRequest request) {
+  AlterationRequest alteration;
+  alteration.validate_only = request.validate_only;
+  for (auto& resource : request.resources) {
+    ResourceEdits& edits = alteration.resources.emplace_back();
+    edits.type = resource.resource_type;
+    edits.name = resource.resource_name;
+    for (auto& config : resource.configs) {
+      edits.edits.push_back({std::move(config.name), config.config_operation, std::move(config.value)});
+    }
+  }
+  auto problems = co_await alter_configs(services, context, std::move(alteration));
+  co_return alteration_response<protocol::IncrementalAlterConfigsResponse>(request, std::move(problems));
+}
+
+}  // namespace varve::broker
