@@ -12,10 +12,16 @@ std::string name_of(const Send& send) {
                      send.epoch, send.first_sequence);
 }
 
-// No command of any scenario raises a log start, so each partition is there from offset 0 on.
-void check_dense(const History& history, const PartitionKey& key, Offset end, Findings& findings) {
-  Offset at{0};
+// What lies below the log start was read by some and not by others.
+void check_dense(const History& history, const PartitionKey& key, Offset start, Offset end,
+                 Findings& findings) {
+  Offset at = start;
+  bool is_first = true;
   for (const auto& [base, placed] : history.contents(key)) {
+    if (base.plus(placed.records) <= start) continue;
+    // The log start may lie inside a batch.
+    if (is_first && base < start) at = base;
+    is_first = false;
     if (base >= end) {
       findings.add(fmt::format("{} had a batch at {}, above its end {}", key.to_string(), base, end));
       return;
@@ -31,6 +37,7 @@ void check_dense(const History& history, const PartitionKey& key, Offset end, Fi
 void check_send(const History& history, const Send& send, const std::set<PartitionKey>& certain,
                 Findings& findings) {
   if (send.promise != Promise::kAcked || !certain.contains(send.at)) return;
+  if (send.base_offset.plus(send.records) <= history.deleted_records(send.at).asked) return;
   const auto& contents = history.contents(send.at);
   auto there = contents.find(send.base_offset);
   findings.require(there != contents.end() && there->second.send == &send,
@@ -60,10 +67,12 @@ void check_delivery(const History& history, TopicBook& topics, const BrokerExten
                          first->first, first->second, extent.first, extent.second, host);
       }
       if (!first) continue;
-      findings.require(first->first == Offset(0), "{} starts at {}, and nobody raised its log start",
-                       key.to_string(), first->first);
+      DeletedRecords deleted = history.deleted_records(key);
+      findings.require(first->first >= deleted.acked && first->first <= deleted.asked,
+                       "{} starts at {}, and its records were deleted up to {}, by request up to {}",
+                       key.to_string(), first->first, deleted.acked, deleted.asked);
       certain.insert(key);
-      check_dense(history, key, first->second, findings);
+      check_dense(history, key, first->first, first->second, findings);
     }
   }
   for (const auto& [number, send] : history.sends()) check_send(history, *send, certain, findings);

@@ -12,9 +12,9 @@ namespace varve::sim {
 using BrokerExtents = std::map<std::string, std::map<PartitionKey, std::pair<Offset, Offset>>>;
 
 // After every broker was read from start to end, of the topics that surely exist:
-// all brokers have the same extents, from offset 0 on (until a scenario raises log starts); each batch follows the one
-// before it directly; each acknowledged batch is at its offset; batches that were refused are not there; what may be
-// stored once is there once (invariants 1, 9).
+// all brokers have the same extents, which begin as far up as clients deleted records and no further; each batch follows
+// the one before it directly; each acknowledged batch that was not deleted is at its offset; batches that were refused
+// are not there; what may be stored once is there once (invariants 1, 9).
 void check_delivery(const History& history, TopicBook& topics, const BrokerExtents& extents,
                     Findings& findings);
 

@@ -69,7 +69,53 @@ TEST_F(DeliveryTest, AnAcknowledgedBatchBelowARaisedLogStartIsLost) {
 TEST_F(DeliveryTest, ARaisedLogStartIsFoundEvenIfAllWasReadBefore) {
   read(send(), 0);
   read(send(), 2);
-  EXPECT_THAT(findings(2, 4), HasSubstr("starts at 2, and nobody raised its log start"));
+  EXPECT_THAT(findings(2, 4), HasSubstr("starts at 2, and its records were deleted up to 0"));
+}
+
+TEST_F(DeliveryTest, WhatClientsDeletedIsNotLost) {
+  Send& deleted = send();
+  Send& cut = send();
+  history_.acked(deleted, key_, Offset(0), "broker0");
+  history_.acked(cut, key_, Offset(2), "broker0");
+  history_.ask_deletion(key_, Offset(3));
+  history_.records_deleted(key_, Offset(3), "broker0");
+  read(cut, 2);
+  read(send(), 4);
+  EXPECT_THAT(findings(3, 6), IsEmpty());
+}
+
+TEST_F(DeliveryTest, ADeletionOfUnknownFateMayHaveComeThroughOrNot) {
+  Send& first = send();
+  history_.acked(first, key_, Offset(0), "broker0");
+  read(first, 0);
+  history_.ask_deletion(key_, Offset(2));
+  EXPECT_THAT(findings(0, 2), IsEmpty());
+  EXPECT_THAT(findings(2, 2), IsEmpty());
+}
+
+TEST_F(DeliveryTest, ALogStartBelowWhatWasDeletedHasGoneBack) {
+  read(send(), 0);
+  history_.ask_deletion(key_, Offset(2));
+  history_.records_deleted(key_, Offset(2), "broker0");
+  EXPECT_THAT(findings(0, 2), HasSubstr("starts at 0, and its records were deleted up to 2"));
+}
+
+TEST_F(DeliveryTest, ALogStartThatAClientIsToldAndNobodyAskedForIsFound) {
+  history_.ask_deletion(key_, Offset(2));
+  history_.records_deleted(key_, Offset(4), "broker0");
+  EXPECT_THAT(findings_.to_string(), HasSubstr("begins at 4 after a deletion"));
+}
+
+TEST_F(DeliveryTest, PartitionsThatNobodyAskedForAndThoseThatABrokerTakesBackAreFound) {
+  topics_.ask_partitions(key_.topic, 3);
+  topics_.told_of("t", key_.topic, 3);
+  topics_.host_told("broker0", key_.topic, 3, topics_.told_by("broker0", key_.topic));
+  topics_.host_told("broker1", key_.topic, 1, topics_.told_by("broker1", key_.topic));
+  EXPECT_TRUE(findings_.empty());
+  topics_.host_told("broker0", key_.topic, 1, topics_.told_by("broker0", key_.topic));
+  EXPECT_THAT(findings_.to_string(), HasSubstr("broker0 tells of 1 partitions"));
+  topics_.told_of("t", key_.topic, 4);
+  EXPECT_THAT(findings_.to_string(), HasSubstr("at most 3 were asked for"));
 }
 
 TEST_F(DeliveryTest, AHoleIsFoundWhereverItIs) {

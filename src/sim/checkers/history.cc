@@ -73,6 +73,24 @@ Offset History::acked_end(const PartitionKey& key) const {
   return found == acked_ends_.end() ? Offset(0) : found->second;
 }
 
+void History::ask_deletion(const PartitionKey& key, Offset end) {
+  DeletedRecords& deleted = deleted_[key];
+  deleted.asked = std::max(deleted.asked, end);
+}
+
+void History::records_deleted(const PartitionKey& key, Offset log_start, const std::string& who) {
+  DeletedRecords& deleted = deleted_[key];
+  findings_.require(log_start >= deleted.acked && log_start <= deleted.asked,
+                    "{} says that {} begins at {} after a deletion; {} was acknowledged, and {} asked for",
+                    who, key.to_string(), log_start, deleted.acked, deleted.asked);
+  deleted.acked = std::max(deleted.acked, log_start);
+}
+
+DeletedRecords History::deleted_records(const PartitionKey& key) const {
+  auto found = deleted_.find(key);
+  return found == deleted_.end() ? DeletedRecords() : found->second;
+}
+
 const History::Contents& History::contents(const PartitionKey& key) const {
   static const Contents kNothing;
   auto found = contents_.find(key);

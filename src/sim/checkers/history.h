@@ -66,6 +66,13 @@ struct Placed {
   uint32_t crc = 0;
 };
 
+// How far clients wanted the records of a partition deleted, and how far that was acknowledged: its log start is
+// between the two.
+struct DeletedRecords {
+  Offset asked{0};
+  Offset acked{0};
+};
+
 // Life: for one run.
 class History {
  public:
@@ -81,6 +88,11 @@ class History {
 
   // The end of the highest batch acknowledged so far; 0 if none was.
   Offset acked_end(const PartitionKey& key) const;
+  // Somebody asks for the deletion of all records below `end`.
+  void ask_deletion(const PartitionKey& key, Offset end);
+  // The deletion was acknowledged, and that the partition begins at `log_start` now.
+  void records_deleted(const PartitionKey& key, Offset log_start, const std::string& who);
+  DeletedRecords deleted_records(const PartitionKey& key) const;
   const std::map<uint64_t, std::unique_ptr<Send>>& sends() const { return sends_; }
 
   // `who` was served the batch, in an answer for this partition. Checks bytes, place and uniqueness.
@@ -103,6 +115,7 @@ class History {
   Findings& findings_;
   std::map<uint64_t, std::unique_ptr<Send>> sends_;
   std::map<PartitionKey, Offset> acked_ends_;
+  std::map<PartitionKey, DeletedRecords> deleted_;
   std::map<PartitionKey, Contents> contents_;
   std::map<std::pair<PartitionKey, uint64_t>, Offset> places_;  // by send, the first
   protocol::records::DecodeScratch scratch_;

@@ -1,14 +1,18 @@
 #include "sim/checkers/topic_book.h"
 
+#include <algorithm>
+
 namespace varve::sim {
 
 TopicLife& TopicBook::told_of(const std::string& name, Uuid id, uint32_t partitions) {
   auto [at, is_new] = lives_.try_emplace(id);
   TopicLife& life = at->second;
   if (!is_new) {
-    findings_.require(life.name == name && life.partitions == partitions,
-                      "topic {} was '{}' with {} partitions and is '{}' with {}", id.to_string(), life.name,
-                      life.partitions, name, partitions);
+    findings_.require(life.name == name, "topic {} was '{}' and is '{}'", id.to_string(), life.name, name);
+    findings_.require(partitions <= life.partitions_asked,
+                      "topic '{}' is told to have {} partitions, and at most {} were asked for", name,
+                      partitions, life.partitions_asked);
+    life.partitions = std::max(life.partitions, partitions);
     return life;
   }
   const TopicLife* before = find_certain(name);
@@ -17,9 +21,27 @@ TopicLife& TopicBook::told_of(const std::string& name, Uuid id, uint32_t partiti
   life.id = id;
   life.name = name;
   life.partitions = partitions;
+  life.partitions_asked = partitions;
   life.stamps_append_time = stamped_names_.contains(name);
   life.known_since = world_.now();
   return life;
+}
+
+void TopicBook::ask_partitions(Uuid id, uint32_t partitions) {
+  TopicLife& life = lives_.at(id);
+  life.partitions_asked = std::max(life.partitions_asked, partitions);
+}
+
+uint32_t TopicBook::told_by(const std::string& host, Uuid id) const {
+  auto found = told_by_.find({host, id});
+  return found == told_by_.end() ? 0 : found->second;
+}
+
+void TopicBook::host_told(const std::string& host, Uuid id, uint32_t partitions, uint32_t told_before) {
+  findings_.require(partitions >= told_before, "{} tells of {} partitions of topic {}, and told of {} before",
+                    host, partitions, id.to_string(), told_before);
+  uint32_t& told = told_by_[{host, id}];
+  told = std::max(told, partitions);
 }
 
 void TopicBook::ask_deletion(Uuid id) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -19,7 +20,9 @@ namespace varve::sim {
 struct TopicLife {
   Uuid id;
   std::string name;
+  // The most that anybody was told of, and that anybody asked for: the number never falls.
   uint32_t partitions = 0;
+  uint32_t partitions_asked = 0;
   bool stamps_append_time = false;
   MonotonicTime known_since;
   MonotonicTime deletion_asked = MonotonicTime::never();
@@ -35,8 +38,15 @@ class TopicBook {
 
   // All lives of the name will stamp append times.
   void will_stamp(const std::string& name) { stamped_names_.insert(name); }
-  // A broker told of the topic. A second topic of a name whose first surely exists is a finding.
+  // A broker told of the topic. A second topic of a name whose first surely exists is a finding, and so is a number of
+  // partitions that nobody asked for.
   TopicLife& told_of(const std::string& name, Uuid id, uint32_t partitions);
+  // From now on the topic may have so many.
+  void ask_partitions(Uuid id, uint32_t partitions);
+  // How many partitions the broker has told of; 0: it told nothing. It may lag behind others, but what it has told it
+  // never takes back: `told_before` is what it had told when it was asked.
+  uint32_t told_by(const std::string& host, Uuid id) const;
+  void host_told(const std::string& host, Uuid id, uint32_t partitions, uint32_t told_before);
   void ask_deletion(Uuid id);
   // The deletion was acknowledged: whoever asks later must not be told of it.
   void deleted(Uuid id);
@@ -59,6 +69,7 @@ class TopicBook {
   std::map<Uuid, TopicLife> lives_;
   std::set<std::string> stamped_names_;
   std::map<Uuid, MonotonicTime> deleted_at_;
+  std::map<std::pair<std::string, Uuid>, uint32_t> told_by_;
 };
 
 }  // namespace varve::sim

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kEarliest = -2;
 constexpr Duration kPause = 200ms;
 constexpr int16_t kFirstVersionWithSessions = 7;
+constexpr uint32_t kRefreshPerMille = 20;
 
 }  // namespace
 
@@ -44,15 +45,16 @@ Task<> Consumer::run() {
 
 Task<> Consumer::look_up() {
   for (const std::string& topic : options_.topics) {
-    if (ids_.contains(topic)) continue;
+    // Partitions may have been added.
+    if (ids_.contains(topic) && !client_.random().chance(kRefreshPerMille, 1000)) continue;
     auto found = co_await client_.find_topic(client_.any_host(), topic);
     if (!found) continue;
     ids_[topic] = found->id;
     names_[found->id] = topic;
     for (uint32_t i = 0; i < found->partitions; ++i) {
-      positions_.try_emplace(PartitionKey{found->id, PartitionIndex(static_cast<int32_t>(i))}, Offset(0));
+      PartitionKey key{found->id, PartitionIndex(static_cast<int32_t>(i))};
+      if (positions_.try_emplace(key, Offset(0)).second) session_.reset();
     }
-    session_.reset();
   }
 }
 
@@ -166,8 +168,9 @@ void Consumer::handle_row(const Asked& asked, const PartitionKey& key, const Row
       context.topics.called_absent(key.topic, asked.at, broker);
       return forget(key);
     case ErrorCode::kOffsetOutOfRange: {
-      // An offset that somebody was served or promised is there as long as nobody raises log starts.
-      bool is_promised = asked.offsets.at(key) <= asked.acked_ends.at(key);
+      // An offset that somebody was served or promised is there unless somebody wants it deleted.
+      bool is_promised = asked.offsets.at(key) <= asked.acked_ends.at(key) &&
+                         asked.offsets.at(key) >= context.history.deleted_records(key).asked;
       context.findings.require(!is_promised || context.topics.find(key.topic) == nullptr,
                                "{} calls offset {} of {} out of range, below the acknowledged end {}", broker,
                                asked.offsets.at(key), key.to_string(), asked.acked_ends.at(key));

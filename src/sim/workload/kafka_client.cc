@@ -39,6 +39,9 @@ Task<std::shared_ptr<KafkaConnection>> KafkaClient::connect(std::string host) {
 
 Task<std::optional<KnownTopic>> KafkaClient::find_topic(std::string host, std::string topic) {
   MonotonicTime asked_at = now();
+  const TopicLife* known = context_.topics.find_certain(topic);
+  Uuid known_id = known == nullptr ? Uuid() : known->id;
+  uint32_t told_before = context_.topics.told_by(host, known_id);
   protocol::MetadataRequest request;
   request.topics.emplace();
   request.topics->emplace_back().name = topic;
@@ -52,8 +55,11 @@ Task<std::optional<KnownTopic>> KafkaClient::find_topic(std::string host, std::s
     co_return std::nullopt;
   }
   if (row.error_code != ErrorCode::kNone) co_return std::nullopt;
-  context_.topics.told_of(topic, row.topic_id, static_cast<uint32_t>(row.partitions.size()));
-  co_return KnownTopic{row.topic_id, static_cast<uint32_t>(row.partitions.size())};
+  auto partitions = static_cast<uint32_t>(row.partitions.size());
+  context_.topics.told_of(topic, row.topic_id, partitions);
+  // A later life of the name is another topic.
+  context_.topics.host_told(host, row.topic_id, partitions, row.topic_id == known_id ? told_before : 0);
+  co_return KnownTopic{row.topic_id, partitions};
 }
 
 std::string who(const std::string& host, const KafkaClient& client) {

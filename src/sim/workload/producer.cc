@@ -17,6 +17,7 @@ constexpr size_t kOpenBatchesMax = 5;
 constexpr size_t kPartitionsPerRequestMax = 4;
 constexpr size_t kQueuedBatchesMax = 12;
 constexpr Duration kIdlePause = 100ms;
+constexpr uint32_t kRefreshPerMille = 20;
 constexpr int64_t kSequences = int64_t{1} << 31;
 
 }  // namespace
@@ -92,7 +93,8 @@ Task<> Producer::send_loop() {
 Task<bool> Producer::send_one() {
   if (options_.is_idempotent && producer_id_ == kNoProducerId && !co_await get_identity()) co_return false;
   for (const std::string& topic : options_.topics) {
-    if (!topics_.contains(topic)) co_await look_up(topic);
+    // Partitions may have been added.
+    if (!topics_.contains(topic) || client_.random().chance(kRefreshPerMille, 1000)) co_await look_up(topic);
   }
   if (client_.random().chance(options_.switch_per_mille, 1000)) host_ = client_.other_host(host_);
   std::shared_ptr<KafkaConnection> connection = co_await client_.connect(host_);
@@ -140,7 +142,10 @@ Task<bool> Producer::get_identity() {
 
 Task<> Producer::look_up(std::string topic) {
   auto found = co_await client_.find_topic(client_.any_host(), topic);
-  if (found) topics_.insert_or_assign(topic, *found);
+  if (!found) co_return;
+  // Another life is taken up when the broker has said that this one is gone.
+  auto known = topics_.find(topic);
+  if (known == topics_.end() || known->second.id == found->id) topics_.insert_or_assign(topic, *found);
 }
 
 Producer::Flight Producer::collect() {

@@ -29,6 +29,7 @@ Workload::Workload(World& world, SimNetwork& network, Findings& findings,
   }
   admin_ = std::make_unique<Admin>(context_, next_node(), plan.topics);
   witness_ = std::make_unique<Witness>(context_, next_node(), kWitnessGap);
+  if (plan.tender) tender_ = std::make_unique<TopicTender>(context_, next_node(), *plan.tender);
   for (const ProducerOptions& producer : plan.producers) {
     producers_.push_back(std::make_unique<Producer>(context_, next_node(), producer));
   }
@@ -42,12 +43,13 @@ Workload::~Workload() { stop(); }
 void Workload::start() {
   admin_->start();
   witness_->start();
+  if (tender_) tender_->start();
   for (auto& producer : producers_) producer->start();
   for (auto& consumer : consumers_) consumer->start();
 }
 
 bool Workload::is_finished() const {
-  return admin_->is_finished() &&
+  return admin_->is_finished() && (!tender_ || tender_->is_finished()) &&
          std::ranges::all_of(producers_, [](const auto& producer) { return producer->is_finished(); });
 }
 
@@ -94,6 +96,7 @@ std::string Workload::describe() const {
     if (!producer->is_finished()) text += "\n  " + producer->describe();
   }
   if (!admin_->is_finished()) text += "\n  a topic is half made or half deleted";
+  if (tender_ && !tender_->is_finished()) text += "\n  a topic is half changed";
   for (const auto& reader : readers_) {
     if (!reader->is_finished()) text += fmt::format("\n  {} cannot be read", reader->host());
   }

@@ -7,6 +7,7 @@
 
 #include "sim/network.h"
 #include "sim/workload/full_reader.h"
+#include "sim/workload/topic_tender.h"
 #include "sim/workload/witness.h"
 #include "sim/workload/workload_plan.h"
 
@@ -52,6 +53,7 @@ class Workload {
   size_t next_node_ = 0;
   std::unique_ptr<Admin> admin_;
   std::unique_ptr<Witness> witness_;
+  std::unique_ptr<TopicTender> tender_;  // nullptr: topics stay as they are made
   std::vector<std::unique_ptr<Producer>> producers_;
   std::vector<std::unique_ptr<Consumer>> consumers_;
   std::vector<std::unique_ptr<FullReader>> readers_;

@@ -78,6 +78,12 @@ WorkloadPlan WorkloadPlan::draw(Random& random) {
   WorkloadPlan plan;
   plan.has_early_acks = random.chance(1, 10);
   plan.topics = draw_topics(random);
+  if (random.chance(2, 3)) {
+    plan.tender = TenderOptions{
+        .topic = "lasting",
+        .mean_gap = Duration(random.between(Duration(500ms).count(), Duration(5s).count())),
+        .partitions_max = plan.topics[0].partitions + static_cast<uint32_t>(random.between(0, 3))};
+  }
   // More than small limits let in at once.
   bool is_heavy = random.chance(1, 4);
   int producers = static_cast<int>(random.between(3, 5));

@@ -1,17 +1,20 @@
 // WorkloadPlan: the topics and clients of one run.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/workload/admin.h"
 #include "sim/workload/consumer.h"
 #include "sim/workload/producer.h"
+#include "sim/workload/topic_tender.h"
 
 namespace varve::sim {
 
 struct WorkloadPlan {
   bool has_early_acks = false;  // as the brokers are set
   std::vector<AdminTopic> topics;
+  std::optional<TenderOptions> tender;
   std::vector<ProducerOptions> producers;
   std::vector<ConsumerOptions> consumers;
 
