@@ -8,7 +8,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
+from harness import groups  # noqa: E402
 from harness.kills import violations  # noqa: E402
+from harness.members import parse_event  # noqa: E402
 from harness.records import as_kafka_python_sends, as_kcat_sends, difference, draw_points, draw_records  # noqa: E402
 import record_lines  # noqa: E402
 
@@ -100,6 +102,60 @@ class Kills(unittest.TestCase):
         records = self.records("plain", (0, 1))
         self.assertIn("gaps", violations("plain", {}, [], [], records[1:])[0])
         self.assertIn("a record of other", violations("plain", {}, [], [], self.records("other", (0,)))[0])
+
+
+class Groups(unittest.TestCase):
+    """The judge of the group tests sees each thing that can go wrong."""
+
+    PLACE = ("t", 0)
+    RECORDS = [record_lines.Record(0, offset, 7, None, b"%d" % offset, ()) for offset in range(6)]
+
+    class Member:
+        def __init__(self, name, *lines, killed_at=None):
+            self.name, self.killed_at = name, killed_at
+            self.events = [parse_event(line) for line in lines]
+
+    def read(self, time, *offsets):
+        return [f"{time}\trecord\tt\t{record_lines.to_line(self.RECORDS[offset])}" for offset in offsets]
+
+    def judge(self, *members):
+        return groups.violations({self.PLACE: self.RECORDS}, members)
+
+    def first(self, *more, killed_at=None):
+        return self.Member("a", "10\tassigned\t1\ta-1\tt:0", *self.read(11, 0, 1, 2), "12\tcommitted\tt:0:3", *more,
+                           killed_at=killed_at)
+
+    def second(self, *offsets, time=30):
+        return self.Member("b", f"{time}\tassigned\t2\tb-1\tt:0", *self.read(time + 1, *offsets), f"{time + 9}\tleft")
+
+    def test_a_partition_that_goes_from_one_to_the_other_is_right(self):
+        self.assertEqual([], self.judge(self.first("20\trevoked\tt:0"), self.second(3, 4, 5)))
+        self.assertEqual([], self.judge(self.first("20\tassigned\t2\ta-1\t"), self.second(3, 4, 5)))
+        self.assertEqual([], self.judge(self.first("20\tleft"), self.second(3, 4, 5)))
+        self.assertEqual([], self.judge(self.first(*self.read(13, 3, 4), killed_at=14), self.second(3, 4, 5)),
+                         "what a killed member did not commit comes again")
+        self.assertEqual([], self.judge(self.first(*self.read(13, 3, 4), killed_at=14), self.second(5)),
+                         "or it did, and did not live to note it")
+
+    def test_what_is_wrong_is_found(self):
+        gone = "20\trevoked\tt:0"
+        for expected, members in (
+                ("nobody read 1 records, the first at 5", (self.first(gone), self.second(3, 4))),
+                ("began ('t', 0) at 4, committed was 3", (self.first(gone), self.second(4, 5))),
+                ("began ('t', 0) at 2, committed was 3", (self.first(gone), self.second(2, 3, 4, 5))),
+                ("was had by a until 20 and by b from 19", (self.first(gone), self.second(3, 4, 5, time=19))),
+                ("was had by a until inf", (self.first(), self.second(3, 4, 5))),
+                ("with gaps or repeats", (self.first(gone), self.second(3, 5, 4))),
+                ("with gaps or repeats", (self.first(gone), self.second(3, 4, 4, 5))),
+                ("partitions that it did not have", (self.first(gone, *self.read(21, 3)), self.second(3, 4, 5)))):
+            with self.subTest(expected):
+                self.assertTrue(any(expected in line for line in self.judge(*members)), self.judge(*members))
+
+    def test_a_record_that_is_not_the_partitions_is_found(self):
+        other = self.RECORDS[:2] + [self.RECORDS[2]._replace(key=b"other")] + self.RECORDS[3:]
+        wrong = groups.violations({self.PLACE: other}, [self.first("20\tleft"), self.second(3, 4, 5)])
+        self.assertEqual(1, len(wrong), wrong)
+        self.assertIn("a read Record(partition=0, offset=2", wrong[0])
 
 
 if __name__ == "__main__":

@@ -18,8 +18,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
+from harness.places import mode  # noqa: E402
+
 # Tests of what a client can see, which hold for any broker.
-ANY_BROKER = ("test_answers", "test_cases", "test_clients", "test_protocol", "test_kill")
+ANY_BROKER = ("test_answers", "test_applications", "test_cases", "test_client_cases", "test_clients",
+              "test_console_tools", "test_groups", "test_group_kill", "test_protocol", "test_kill")
+# What takes too long for a quick run: many starts of Java.
+NOT_QUICK = ("test_applications", "test_console_tools.ConsoleTools.test_kafka_")
 
 
 class Result(unittest.TestResult):
@@ -87,7 +92,8 @@ def main():
     found = unittest.defaultTestLoader.discover(str(Path(__file__).parent), "test_*.py")
     chosen = unittest.TestSuite(
         test for test in all_tests(found)
-        if options.pattern in name_of(test) and (options.broker == "varve" or test.id().startswith(ANY_BROKER)))
+        if options.pattern in name_of(test) and (options.broker == "varve" or test.id().startswith(ANY_BROKER))
+        and not (mode() == "quick" and not options.pattern and test.id().startswith(NOT_QUICK)))
     result = Result()
     chosen.run(result)
 

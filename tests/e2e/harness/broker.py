@@ -205,7 +205,7 @@ class KafkaBroker(Broker):
 
     name = "kafka"
 
-    def __init__(self, folder=None, settings=None, java_options=("-Xmx1g",)):
+    def __init__(self, folder=None, settings=None, java_options=("-Xmx512m",)):
         super().__init__(folder)
         self.settings = dict(settings or {})
         self.java_options = java_options

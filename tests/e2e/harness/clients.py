@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.places import E2E, TOOLS
-from harness.records import as_aiokafka_sends, as_kafka_python_sends, as_kcat_sends
+from harness.records import as_aiokafka_sends, as_kafka_python_sends, as_kafkajs_sends, as_kcat_sends, \
+    grouped_headers
 
 import record_lines
 
@@ -32,10 +33,8 @@ class Client:
     seeks: bool = True
     # Whether it tells where it goes on from an offset beyond the end.
     resets: bool = True
-    # The assignors of groups that can be asked of it; empty: it has no members.
-    assignors: tuple = ("range",)
-    # Whether it can be a static member, and tells the generation.
-    is_static: bool = False
+    # Whether a member joins its group again when it has lost its connection, whatever the broker says.
+    rejoins: bool = False
 
     def steps(self, bootstrap, timeout=600):
         return Steps(self, bootstrap, timeout)
@@ -47,25 +46,24 @@ def _python(name, driver, **more):
 
 def _kcat(name, environment):
     return Client(name, ("/usr/bin/python3", str(E2E / "clients" / "kcat_driver.py")), environment,
-                  sendable=as_kcat_sends, is_full=False, resets=False, assignors=())
+                  sendable=as_kcat_sends, is_full=False, resets=False)
 
-
-_ALL_ASSIGNORS = ("range", "sticky", "cooperative")
 
 CLIENTS = (
     _kcat("kcat-debian", {}),
     _kcat("kcat-new", {"LD_LIBRARY_PATH": str(TOOLS / "kcat-new")}),
-    _python("confluent-new", "confluent_driver.py", assignors=("range", "cooperative"), is_static=True),
-    _python("confluent-old", "confluent_driver.py", assignors=("range", "cooperative"), is_static=True),
+    _python("confluent-new", "confluent_driver.py"),
+    _python("confluent-old", "confluent_driver.py"),
     _python("kafka-python-new", "kafka_python_driver.py", sendable=as_kafka_python_sends),
     _python("kafka-python-old", "kafka_python_driver.py", sendable=as_kafka_python_sends),
-    _python("aiokafka", "aiokafka_driver.py", sendable=as_aiokafka_sends, is_static=True),
+    _python("aiokafka", "aiokafka_driver.py", sendable=as_aiokafka_sends),
     Client("java", ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp",
-                    f"{TOOLS}/java/classes:{TOOLS}/java/lib/*", "ClientDriver"),
-           assignors=_ALL_ASSIGNORS, is_static=True),
-    Client("franz-go", (str(TOOLS / "go" / "bin" / "franz"),), resets=False, assignors=_ALL_ASSIGNORS,
-           is_static=True),
-    Client("sarama", (str(TOOLS / "go" / "bin" / "sarama"),), assignors=("range", "sticky"), is_static=True),
+                    f"{TOOLS}/java/classes:{TOOLS}/java/lib/*", "ClientDriver")),
+    Client("franz-go", (str(TOOLS / "go" / "bin" / "franz"),), resets=False),
+    Client("sarama", (str(TOOLS / "go" / "bin" / "sarama"),), rejoins=True),
+    Client("kafkajs", (str(TOOLS / "kafkajs" / "node"), str(E2E / "node" / "kafkajs_driver.js")),
+           {"NODE_PATH": str(TOOLS / "kafkajs" / "node_modules")}, sendable=as_kafkajs_sends, sees=grouped_headers,
+           seeks=False, resets=False, rejoins=True),
 )
 
 

@@ -8,7 +8,9 @@ import struct
 import time
 import zlib
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH = 0, 1, 2, 3, 8, 9
+JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
+API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 18, 19, 20
 NONE, OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC_OR_PARTITION, UNSUPPORTED_VERSION = 0, 1, 2, 3, 35
 # Errors after which a client tries again by itself.
 RETRIABLE = {2, 3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 52, 56, 71, 78, 84, 88, 89}
@@ -105,6 +107,16 @@ class Reader:
 
     def array(self, item):
         return [item() for _ in range(max(self.take("i"), 0))]
+
+
+def insist(call, seconds=60):
+    """Calls until the error that it gives, alone or first, is none after which a client tries again; gives the last."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = call()
+        if (answer[0] if isinstance(answer, tuple) else answer) not in RETRIABLE or time.monotonic() > deadline:
+            return answer
+        time.sleep(0.02)
 
 
 class Connection:
@@ -224,6 +236,49 @@ class Connection:
         reader.string()
         _, _, error, _, offset = reader.take("iihqq")
         return error, offset
+
+    def join_group(self, group, session_ms):
+        """(error, generation, member) of a first JoinGroup."""
+        body = _string(group) + struct.pack(">ii", session_ms, session_ms) + _string("") + _string("consumer")
+        reader = self.call(JOIN_GROUP, 3, body + struct.pack(">i", 1) + _string("range") + struct.pack(">i", 0))
+        _, error, generation = reader.take("ihi")
+        _, _, member = reader.string(), reader.string(), reader.string()
+        return error, generation, member.decode()
+
+    def sync_group(self, group, generation, member, assignment):
+        """(error, assignment) of the leader's SyncGroup, which gives one to itself alone."""
+        body = _string(group) + struct.pack(">i", generation) + _string(member) + struct.pack(">i", 1) + _string(member)
+        reader = self.call(SYNC_GROUP, 2, body + struct.pack(">i", len(assignment)) + assignment)
+        return reader.take("ih")[1], reader.bytes()
+
+    def heartbeat(self, group, generation, member):
+        body = _string(group) + struct.pack(">i", generation) + _string(member)
+        return self.call(HEARTBEAT, 2, body).take("ih")[1]
+
+    def commit(self, group, generation, member, topic, partition, offset):
+        """The error of an OffsetCommit."""
+        body = _string(group) + struct.pack(">i", generation) + _string(member) + struct.pack(">qi", -1, 1)
+        body += _string(topic) + struct.pack(">iiq", 1, partition, offset) + _string("")
+        reader = self.call(OFFSET_COMMIT, 3, body)
+        reader.take("ii")
+        reader.string()
+        return reader.take("iih")[2]
+
+    def committed(self, group, topic, partitions):
+        """(error, {(topic, partition): offset}) of what the group has committed; -1: none."""
+        body = _string(group) + struct.pack(">i", 1) + _string(topic) + struct.pack(">i", partitions)
+        reader = self.call(OFFSET_FETCH, 5, body + struct.pack(f">{partitions}i", *range(partitions)))
+        reader.take("i")
+        found, errors = {}, []
+
+        def row():
+            partition, offset, _ = reader.take("iqi")
+            found[topic, partition] = offset
+            reader.string()
+            errors.append(reader.take("h"))
+
+        reader.array(lambda: (reader.string(), reader.array(row)))
+        return max([reader.take("h"), *errors]), found
 
     def send_fetch(self, places, max_wait_ms=500, min_bytes=1):
         """Asks for (topic, partition, offset) each."""

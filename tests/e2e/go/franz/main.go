@@ -245,7 +245,9 @@ func consumeOnce(client *kgo.Client, log *lines.MemberLog) error {
 	fetches := client.PollRecords(ctx, 100)
 	defer client.AllowRebalance()
 	for _, failed := range fetches.Errors() {
-		if !errors.Is(failed.Err, context.DeadlineExceeded) {
+		// That it looks for the group again is told as an error too.
+		var session *kgo.ErrGroupSession
+		if !errors.Is(failed.Err, context.DeadlineExceeded) && !errors.As(failed.Err, &session) {
 			return fmt.Errorf("%s %d: %w", failed.Topic, failed.Partition, failed.Err)
 		}
 	}

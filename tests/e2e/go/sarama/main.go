@@ -221,8 +221,7 @@ func (d *driver) Member(group string, topics []string, options map[string]string
 		return err
 	}
 	go func() {
-		for err := range consumer.Errors() {
-			log.Refused(err)
+		for range consumer.Errors() { // Of fetches and commits alike; it tries again by itself.
 		}
 	}()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -235,7 +234,6 @@ func (d *driver) Member(group string, topics []string, options map[string]string
 	for ctx.Err() == nil {
 		// It comes back at each rebalance, and when the broker is gone for a while.
 		if err := consumer.Consume(ctx, topics, &handler{log}); err != nil {
-			log.Refused(err)
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
@@ -260,7 +258,7 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 	for message := range claim.Messages() {
 		h.log.Records(message.Topic, []*lines.Record{lineOf(message)})
 		session.MarkMessage(message, "")
-		// It says nothing of its outcome; what went wrong is among the consumer's errors.
+		// It says nothing of its outcome.
 		if len(claim.Messages()) == 0 {
 			session.Commit()
 		}
