@@ -210,7 +210,7 @@ def fuzz(context, program):
 
 def stage_e2e(context):
     runner = ROOT / "tests" / "e2e" / "run.py"
-    build("release", ["varve"])
+    build("release", ["varve", "protocol_vectors"])
     print("  clients ...", flush=True)
     log = log_path("e2e")
     log.unlink(missing_ok=True)

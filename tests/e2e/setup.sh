@@ -2,7 +2,7 @@
 # Brings the real clients of tests/e2e into .tools/, each in a folder of its own and at a pinned version.
 #
 #   tests/e2e/setup.sh           the clients
-#   tests/e2e/setup.sh --kafka   and Apache Kafka, the reference broker
+#   tests/e2e/setup.sh --kafka   and Apache Kafka, the reference broker, with the client of its last 3.9
 #
 # What is there already at the wanted version is left alone, so a second call takes no time. The Debian packages that
 # this needs come from `tools/install.sh --tests`.
@@ -22,7 +22,10 @@ main() {
   once java-apps java_programs "$here/java/apps/pom.xml" "$here"/java/apps/*.java
   once go go_programs "$here/go/go.mod" "$here/go/go.sum" "$here"/go/*/*.go
   once kafkajs node_modules "$here/node/package.json" "$here/node/package-lock.json" "$here/requirements/node.txt"
-  if [ "${1:-}" = --kafka ]; then once kafka reference_broker "$here/kafka_reference/pom.xml"; fi
+  if [ "${1:-}" = --kafka ]; then
+    once kafka reference_broker "$here/kafka_reference/pom.xml"
+    once kafka-clients-old reference_broker "$here/kafka_reference/clients_old.xml"
+  fi
 }
 
 # once NAME FUNCTION INPUT...: calls the function with the folder .tools/NAME and the inputs, unless that was done

@@ -7,7 +7,9 @@ import unittest
 from collections import Counter
 
 from differential import comparison, run, served
+from harness import messages
 from harness.places import TOOLS, mode
+from harness.wire import Connection
 
 REQUESTS_MIN = 100
 KINDS_SHOWN = 30
@@ -23,6 +25,10 @@ class Differential(unittest.TestCase):
             kafka.start()
             varve.start()
             records = run.play_both(kafka, varve)
+            cls.versions = {}
+            for broker in (kafka, varve):
+                with Connection(broker.port) as connection:
+                    cls.versions[broker.name] = connection.api_versions()[1]
         cls.rows = comparison.listed()
         cls.requests, cls.listed, cls.new = Counter(), Counter(), []
         for step, differences in comparison.compare(*records):
@@ -49,3 +55,16 @@ class Differential(unittest.TestCase):
     def test_each_listed_difference_is_there(self):
         unused = [f"line {row.line}: {row.api} {row.path} {row.when}" for row in self.rows if not row.used]
         self.assertEqual([], unused, f"in {comparison.DOCUMENT}")
+
+    def test_the_versions_of_apache_kafka_are_listed_and_served(self):
+        kafka, varve = self.versions["kafka"], self.versions["varve"]
+        self.assertEqual(set(served.of_varve()), {api for api, (key, _, _) in served.KAFKA.items() if key in varve})
+        for api, (key, lowest, highest) in served.KAFKA.items():
+            self.assertEqual((lowest, highest), kafka[key], f"{api} of Apache Kafka")
+            if key in varve:
+                # Produce 0 to 2 are listed and refused by both.
+                ours = (0, highest) if api == "Produce" else messages.versions(api)
+                print(f"    {api}: varve {ours[0]}-{ours[1]}, Apache Kafka {lowest}-{highest}")
+                self.assertEqual(ours, varve[key], api)
+                self.assertEqual(highest, ours[1], api)
+                self.assertLessEqual(ours[0], lowest, api)

@@ -4,6 +4,7 @@
     vectors.py make  NEW OLD                     writes src/protocol/vectors/*.txt, which a unit test reads
     vectors.py check NEW OLD PROGRAM [COUNT]     COUNT (100) random messages of each API and version from Java through
                                                  our codec, and as many from ours through Java's; prints the counts
+                                                 (tests/e2e/test_codec.py does this in ./test)
 
 NEW and OLD are class paths: kafka-clients 4.4.0 and 3.9.2, each with slf4j-api. OLD serves the versions that NEW no
 longer has. PROGRAM is protocol_vectors of a build (ninja protocol_vectors).
@@ -12,6 +13,7 @@ longer has. PROGRAM is protocol_vectors of a build (ninja protocol_vectors).
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -81,25 +83,53 @@ def make(sides):
         (folder / f"{cpp.snake(name)}.txt").write_text("".join(lines))
 
 
-def check(sides, program, count):
-    text = "\n".join(java_lines(sides, count)) + "\n"
-    done = subprocess.run([program, "check"], input=text, stdout=subprocess.PIPE, text=True)
+def exchange(sides, program, count):
+    """Sends `count` random messages of each API and version through both codecs, in both directions.
+
+    Returns two Counters by (name, version, "request" or "response", "Java" or "us" as the writer): messages, and those
+    of them that were read with unknown tagged fields too. Stops the program at the first that comes out different.
+    """
+    from_java = java_lines(sides, count)
+    done = subprocess.run([program, "check"], input="\n".join(from_java) + "\n", stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit("our codec failed")
-    print("from Java:", done.stdout.strip())
     ours = subprocess.run([program, "write", str(count), str(SEED)], stdout=subprocess.PIPE, text=True, check=True)
-    lines = ours.stdout.splitlines()
-    total = 0
+    from_us = lines = ours.stdout.splitlines()
     for java in sides:
         mine, rest = [], []
         for line in lines:
             key, _, version = line.split(" ", 3)[:3]
             (mine if java.has(int(key), int(version)) else rest).append(line)
-        total += int(java.run(["check"], "\n".join(mine) + "\n"))
+        java.run(["check"], "\n".join(mine) + "\n")
         lines = rest
     if lines:
         raise SystemExit(f"{len(lines)} messages of ours are of a version that no jar has")
-    print("from us: Java decodes and encodes", total, "encodings to the same bytes")
+
+    names = {str(key): name for name, key, _ in our_versions()}
+    messages, tagged = Counter(), Counter()
+    for writer, written in (("Java", from_java), ("us", from_us)):
+        for line in written:
+            key, kind, version, *encodings = line.split(" ")
+            place = names[key], int(version), kind, writer
+            messages[place] += 1
+            tagged[place] += len(encodings) > 1
+    return messages, tagged
+
+
+def table(messages, tagged):
+    """A line for each API: its versions, messages of all of them, and of those with unknown tags, by writer."""
+    for name in dict.fromkeys(name for name, *_ in messages):
+        versions = sorted({version for api, version, *_ in messages if api == name})
+        java, us = (sum(n for (api, _, _, by), n in messages.items() if (api, by) == (name, writer))
+                    for writer in ("Java", "us"))
+        unknown = sum(n for (api, *_), n in tagged.items() if api == name)
+        yield f"{name} {versions[0]}-{versions[-1]}: {java} from Java, {unknown} of them with unknown tags too, {us} from us"
+
+
+def jars(new, old, classes):
+    """The two class paths as codecs; `classes` is a folder to compile into."""
+    subprocess.run(["javac", "-d", str(classes), "-cp", new, str(HERE / "Vectors.java")], check=True)
+    return [Java(new, classes), Java(old, classes)]
 
 
 def main():
@@ -107,12 +137,12 @@ def main():
         raise SystemExit(__doc__)
     with tempfile.TemporaryDirectory() as classes:
         new, old = sys.argv[2:4]
-        subprocess.run(["javac", "-d", classes, "-cp", new, str(HERE / "Vectors.java")], check=True)
-        sides = [Java(new, classes), Java(old, classes)]
+        sides = jars(new, old, classes)
         if sys.argv[1] == "make":
             make(sides)
         else:
-            check(sides, sys.argv[4], int(sys.argv[5]) if len(sys.argv) > 5 else 100)
+            messages, tagged = exchange(sides, sys.argv[4], int(sys.argv[5]) if len(sys.argv) > 5 else 100)
+            print("\n".join(table(messages, tagged)))
 
 
 if __name__ == "__main__":

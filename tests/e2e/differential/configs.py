@@ -195,11 +195,10 @@ def replacing_configs(side):
             ask(f"topic {topic!r}", ("retention.ms", "5"), topic=topic)
             ask(f"topic {topic!r}, nothing", topic=topic)
         replace(side, version, "no resource")
-        # Kafka fails inside, and never answers.
-        twice = {"ResourceType": TOPIC, "ResourceName": name, "Configs": []}
-        side.send("AlterConfigs", version, {"Resources": [twice, twice], "ValidateOnly": False}, on="twice")
-        side.note("AlterConfigs", version, "topic twice", answers=side.has_answer("twice", 1))
-        side.close("twice")
+        if version == 2:  # Kafka fails inside, and never answers
+            twice = {"ResourceType": TOPIC, "ResourceName": name, "Configs": []}
+            side.send("AlterConfigs", version, {"Resources": [twice, twice], "ValidateOnly": False}, on="twice")
+            side.note("AlterConfigs", version, "topic twice", answers=side.has_answer("twice", 3))
         replace(side, version, "known and unknown topic", (TOPIC, name, [("retention.ms", "5")]),
                 (TOPIC, "nobody", [("retention.ms", "5")]))
         for kind in (0, 1, 3, 5, 8, 64, -1):

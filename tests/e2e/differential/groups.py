@@ -8,7 +8,7 @@ JOIN_VERSIONS_WITHOUT_MEMBER_ID_REQUIRED = range(0, 4)
 
 
 def join_values(group, member="", protocols=PROTOCOLS, **values):
-    return {"GroupId": group, "MemberId": member, "SessionTimeoutMs": 30_000, "RebalanceTimeoutMs": 10_000,
+    return {"GroupId": group, "MemberId": member, "SessionTimeoutMs": 300_000, "RebalanceTimeoutMs": 60_000,
             "ProtocolType": "consumer", "Protocols": list(protocols), **values}
 
 
@@ -214,7 +214,7 @@ def two_members(side):
         group, synced, other = f"two-{version}", min(version, 5), min(version, 4)
         first = join(side, version, group, label="first joins", on="a")
         sync(side, synced, group, first, on="a", label="first syncs")
-        second_values = join_values(group, protocols=[PROTOCOLS[1], PROTOCOLS[0]])
+        second_values = join_values(group, protocols=[PROTOCOLS[0], {"Name": "other", "Metadata": b"o1"}])
         if version >= 4:
             reply = side.ask("JoinGroup", version, second_values, "second wants an id", on="b")
             heartbeat(side, other, group, 1, first["MemberId"], "a pending member is none yet", on="a")

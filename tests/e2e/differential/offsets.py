@@ -66,7 +66,7 @@ def simple(side):
         commit("metadata of 4096 bytes in two-byte letters", (*known, 2, 3, {"CommittedMetadata": "\u00e9" * 2048}))
         commit("metadata of 4096 two-byte letters", (*known, 2, 3, {"CommittedMetadata": "\u00e9" * 4096}))
         look("long metadata")
-        for epoch in (0, 5, -1, -2):
+        for epoch in (7, 5, -1, -2):
             commit(f"epoch {epoch}", (*known, 1, 8, {"CommittedLeaderEpoch": epoch}))
             look(f"epoch {epoch}")
         for partition in (3, -1, 2**31 - 1):
@@ -155,7 +155,7 @@ def fetching_offsets(side):
     topic_id = side.topic("fetched", 3)
     other_id = side.topic("fetched-too", 1)
     unknown = ("nobody", STRANGE_ID)
-    rows = [("fetched", topic_id, 0, 5, {"CommittedMetadata": "m", "CommittedLeaderEpoch": 0}),
+    rows = [("fetched", topic_id, 0, 5, {"CommittedMetadata": "m", "CommittedLeaderEpoch": side.epoch}),
             ("fetched", topic_id, 2, 7), ("fetched-too", other_id, 0, 9)]
     side.ask("OffsetCommit", 8, commit_values("fetched", rows), "commit")
     for version in side.versions("OffsetFetch"):

@@ -114,7 +114,7 @@ def producing(side):
     name = "produce-null"
     values = produce(side, 9, "", [(name, side.topic(name), 0, None)])
     side.send("Produce", 9, values, on="null")
-    side.note("Produce", 9, "null", answers=side.has_answer("null", 1))
+    side.note("Produce", 9, "null", answers=side.has_answer("null", 3))
 
 
 @script("Produce", "InitProducerId")

@@ -3,7 +3,8 @@
 from harness import messages
 from harness.places import ROOT
 
-# What Apache Kafka 4.4.0 lists, without versions that it marks unstable: (API key, lowest, highest).
+KAFKA_VERSION = "4.4.0"
+# What it lists, without versions that it marks unstable: (API key, lowest, highest).
 KAFKA = {
     "Produce": (0, 0, 13), "Fetch": (1, 4, 18), "ListOffsets": (2, 1, 11), "Metadata": (3, 0, 13),
     "OffsetCommit": (8, 2, 10), "OffsetFetch": (9, 1, 10), "FindCoordinator": (10, 0, 6), "JoinGroup": (11, 0, 9),
@@ -13,6 +14,13 @@ KAFKA = {
     "DescribeConfigs": (32, 1, 4), "AlterConfigs": (33, 0, 2), "DescribeLogDirs": (35, 1, 5),
     "CreatePartitions": (37, 0, 3), "DeleteGroups": (42, 0, 3), "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0), "DescribeCluster": (60, 0, 2), "DescribeTopicPartitions": (75, 0, 0),
+}
+# The lowest version of each API that KafScale serves.
+KAFSCALE = {
+    "Produce": 0, "Fetch": 11, "ListOffsets": 0, "Metadata": 0, "OffsetCommit": 3, "OffsetFetch": 5,
+    "FindCoordinator": 3, "JoinGroup": 4, "Heartbeat": 4, "LeaveGroup": 4, "SyncGroup": 4, "DescribeGroups": 5,
+    "ListGroups": 0, "ApiVersions": 0, "CreateTopics": 0, "DeleteTopics": 0, "OffsetForLeaderEpoch": 3,
+    "DescribeConfigs": 4, "AlterConfigs": 1, "CreatePartitions": 0, "DeleteGroups": 0,
 }
 
 

@@ -25,7 +25,11 @@ _UNORDERED = {
     ("ListGroups", "Groups"): "GroupId", ("CreatePartitions", "Results"): "Name",
     ("IncrementalAlterConfigs", "Responses"): ("ResourceType", "ResourceName"),
     ("AlterConfigs", "Responses"): ("ResourceType", "ResourceName"),
-    ("OffsetFetch", "Topics"): ("Name", "TopicId"), ("DescribeLogDirs", "Topics"): "Name",
+    ("OffsetFetch", "Topics"): ("Name", "TopicId"), ("OffsetFetch", "Partitions"): "PartitionIndex",
+    ("OffsetCommit", "Topics"): ("Name", "TopicId"), ("OffsetCommit", "Partitions"): "PartitionIndex",
+    ("OffsetDelete", "Topics"): "Name", ("OffsetDelete", "Partitions"): "PartitionIndex",
+    ("DeleteGroups", "Results"): "GroupId", ("DeleteRecords", "Topics"): "Name",
+    ("DeleteRecords", "Partitions"): "PartitionIndex", ("DescribeLogDirs", "Topics"): "Name",
     ("DescribeLogDirs", "Partitions"): "PartitionIndex",
 }
 

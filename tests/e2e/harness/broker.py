@@ -20,7 +20,6 @@ from pathlib import Path
 
 from harness.places import ROOT, TOOLS, free_port
 
-START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
 
 
@@ -29,6 +28,8 @@ class BrokerFailed(Exception):
 
 
 class Broker:
+    START_SECONDS_MAX = 60
+
     def __init__(self, folder=None):
         self.folder = Path(folder or tempfile.mkdtemp(prefix="varve-e2e-"))
         self.port = free_port()
@@ -64,7 +65,7 @@ class Broker:
     def start(self):
         """Starts the process and returns once it serves."""
         self.spawn()
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + self.START_SECONDS_MAX
         while not self.is_ready():
             if self.process.poll() is not None:
                 code = self.process.returncode
@@ -72,7 +73,7 @@ class Broker:
                 raise BrokerFailed(f"ended with {code} while starting\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise BrokerFailed(f"not ready after {START_SECONDS_MAX} s\n{self.log_tail()}")
+                raise BrokerFailed(f"not ready after {self.START_SECONDS_MAX} s\n{self.log_tail()}")
             time.sleep(0.01)
         return self
 
@@ -204,6 +205,8 @@ class KafkaBroker(Broker):
     """Apache Kafka: one KRaft node from the jars that `setup.sh --kafka` brings."""
 
     name = "kafka"
+    # On a machine that is busy building, a JVM takes its time.
+    START_SECONDS_MAX = 240
 
     def __init__(self, folder=None, settings=None, java_options=("-Xmx512m",)):
         super().__init__(folder)
