@@ -42,6 +42,22 @@ def describe(side, version, label, *resources, **values):
         **values}, label)
 
 
+def settle(side):
+    """Waits until the broker knows what has been changed: what was changed later, and quietly, is known."""
+    topic, key = "settled-configs", "retention.ms"
+    if side.quietly("Metadata", 8, {"Topics": [{"Name": topic}], "AllowAutoTopicCreation": False})["Topics"][0]["ErrorCode"]:
+        side.topic(topic)
+    told = {"Resources": [{"ResourceType": TOPIC, "ResourceName": topic, "ConfigurationKeys": [key]}]}
+
+    def value():
+        return side.quietly("DescribeConfigs", 4, told)["Results"][0]["Configs"][0]["Value"]
+    wanted = str(int(value()) % 1000 + 1)
+    side.quietly("IncrementalAlterConfigs", 1, {"ValidateOnly": False, "Resources": [
+        {"ResourceType": TOPIC, "ResourceName": topic, "Configs": [
+            {"Name": key, "ConfigOperation": SET, "Value": wanted}]}]})
+    side.wait_for(lambda: value() == wanted)
+
+
 def change(side, version, label, *resources, only=False):
     """Resources of (type, name, [(config, operation, value)])."""
     return side.ask("IncrementalAlterConfigs", version, {"ValidateOnly": only, "Resources": [
@@ -104,8 +120,10 @@ def values_of_configs(side):
             version = index % 2
             change(side, version, f"{key}={value} told only", (TOPIC, "values", [(key, SET, value)]), only=True)
             change(side, version, f"{key}={value}", (TOPIC, "values", [(key, SET, value)]))
+            settle(side)
             describe(side, 4, f"{key}={value}", (TOPIC, "values", [key]))
         change(side, 1, f"{key} deleted", (TOPIC, "values", [(key, DELETE, None)]))
+    settle(side)
     describe(side, 4, "all at last", (TOPIC, "values", None))
 
 
@@ -118,6 +136,7 @@ def changing_configs(side):
 
         def ask(label, *rows, number=version, topic=name, only=False):
             change(side, number, label, (TOPIC, topic, list(rows)), only=only)
+            settle(side)
             describe(side, 4, f"after {label}", (TOPIC, name, keys))
         ask("nothing")
         ask("set", ("retention.ms", SET, "5"))
@@ -170,7 +189,7 @@ def changing_configs(side):
         change(side, version, "unknown logger", (BROKER_LOGGER, "1", [("no.such.logger", SET, "INFO")]))
 
 
-@script("AlterConfigs", "DescribeConfigs", "CreateTopics")
+@script("AlterConfigs", "IncrementalAlterConfigs", "DescribeConfigs", "CreateTopics")
 def replacing_configs(side):
     for version in side.versions("AlterConfigs"):
         name = f"replaced-{version}"
@@ -179,6 +198,7 @@ def replacing_configs(side):
 
         def ask(label, *rows, number=version, topic=name, only=False):
             replace(side, number, label, (TOPIC, topic, list(rows)), only=only)
+            settle(side)
             describe(side, 4, f"after {label}", (TOPIC, name, keys))
         ask("told only", ("retention.ms", "5"), only=True)
         ask("one, the other goes", ("retention.ms", "5"))

@@ -79,6 +79,8 @@ class Words:
     def _text(self, name, value):
         if name.endswith("ErrorMessage") or name == "Documentation":
             return value and "<text>"
+        if name == "LogDir":
+            return "<folder>"
         if value in self._known:
             return self._known[value]
         if isinstance(value, uuid.UUID):
@@ -91,6 +93,8 @@ class Words:
     def _number(self, name, value):
         if name == "Port" and value == self._port:
             return "<port>"
+        if name in ("TotalBytes", "UsableBytes") and value > 0:
+            return "<bytes>"
         if name == "ProducerId" and value >= 0:
             return self._numbered(value, "producer")
         if name == "SessionId" and value > 0:
