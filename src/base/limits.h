@@ -62,6 +62,12 @@ struct Limits {
   size_t proposals_waiting_max = 10'000;
   Duration sync_deadline_max = 8s;
 
+  // Consumer groups.
+  size_t groups_in_memory_max = 100'000;       // those with members, or that somebody joins
+  size_t group_memory_bytes_max = 256 * kMiB;  // of them all; above it nobody new joins
+  size_t group_members_max = 5'000;  // whatever group.max.size says; and ids given out, of one group
+  size_t group_member_bytes_max = 256 * kKiB;  // what a member brings with it, or is assigned
+
   // Topics: looked at before a proposal.
   size_t topics_max = 100'000;
   size_t partitions_per_topic_max = 10'000;
@@ -107,6 +113,10 @@ struct Limits {
     limits.object_reads_in_flight_max = 2;
     limits.commit_bytes_max = 256;
     limits.proposals_waiting_max = 16;
+    limits.groups_in_memory_max = 8;
+    limits.group_memory_bytes_max = 64 * kKiB;
+    limits.group_members_max = 8;
+    limits.group_member_bytes_max = 4 * kKiB;
     limits.topics_max = 16;
     limits.partitions_per_topic_max = 8;
     limits.metric_series_per_name_max = 8;

@@ -6,14 +6,24 @@
 #include "protocol/api_table.h"
 #include "protocol/messages/alter_configs.h"
 #include "protocol/messages/create_partitions.h"
+#include "protocol/messages/delete_groups.h"
 #include "protocol/messages/describe_cluster.h"
 #include "protocol/messages/describe_configs.h"
+#include "protocol/messages/describe_groups.h"
 #include "protocol/messages/describe_log_dirs.h"
 #include "protocol/messages/describe_topic_partitions.h"
 #include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/heartbeat.h"
 #include "protocol/messages/incremental_alter_configs.h"
 #include "protocol/messages/init_producer_id.h"
+#include "protocol/messages/join_group.h"
+#include "protocol/messages/leave_group.h"
+#include "protocol/messages/list_groups.h"
+#include "protocol/messages/offset_commit.h"
+#include "protocol/messages/offset_delete.h"
+#include "protocol/messages/offset_fetch.h"
 #include "protocol/messages/offset_for_leader_epoch.h"
+#include "protocol/messages/sync_group.h"
 #include "sim/broker_fixture.h"
 #include "sim/requests.h"
 
@@ -331,6 +341,98 @@ TEST_F(AuthorizationTest, DescribeClusterTellsOfNoOperations) {
     authorizer.allow(Operation::kDescribe, ResourceType::kCluster);
     EXPECT_EQ((co_await client.ask(request, 1)).cluster_authorized_operations, 1 << 8);
   });
+}
+
+TEST_F(AuthorizationTest, MembersMayReadTheirGroup) {
+  auto code_of = [](const auto& reply) { return reply.error_code; };
+  protocol::JoinGroupRequest join;
+  join.group_id = "g";
+  expect_code(join, ErrorCode::kGroupAuthorizationFailed, code_of);
+  protocol::SyncGroupRequest sync;
+  sync.group_id = "g";
+  sync.protocol_type = sync.protocol_name = "p";
+  expect_code(sync, ErrorCode::kGroupAuthorizationFailed, code_of);
+  protocol::HeartbeatRequest heartbeat;
+  heartbeat.group_id = "g";
+  expect_code(heartbeat, ErrorCode::kGroupAuthorizationFailed, code_of);
+  protocol::LeaveGroupRequest leave;
+  leave.group_id = "g";
+  expect_code(leave, ErrorCode::kGroupAuthorizationFailed, code_of);
+}
+
+TEST_F(AuthorizationTest, OffsetCommitGivesTheGroupsCodeOrEachTopics) {
+  protocol::OffsetCommitRequest request;
+  request.group_id = "g";
+  auto& topic = request.topics.emplace_back();
+  topic.name = "secret";
+  topic.topic_id = id;
+  topic.partitions.emplace_back();
+  auto code_of = [](const auto& reply) { return reply.topics.at(0).partitions.at(0).error_code; };
+  expect_code(request, ErrorCode::kGroupAuthorizationFailed, code_of);
+  authorizer.allow(Operation::kRead, ResourceType::kGroup);
+  expect_code(request, ErrorCode::kTopicAuthorizationFailed, code_of);
+}
+
+TEST_F(AuthorizationTest, OffsetFetchGivesTheGroupsCodeOrEachTopics) {
+  protocol::OffsetFetchRequest request;
+  request.group_id = "g";
+  request.topics->emplace_back().name = "secret";
+  request.topics->at(0).partition_indexes = {PartitionIndex(0)};
+  auto& group = request.groups.emplace_back();
+  group.group_id = "g";
+  auto& topic = group.topics->emplace_back();
+  topic.name = "secret";
+  topic.topic_id = id;
+  topic.partition_indexes = {PartitionIndex(0)};
+  expect_code(request, ErrorCode::kGroupAuthorizationFailed, [](const auto& reply) {
+    if (reply.groups.empty()) return reply.topics.at(0).partitions.at(0).error_code;
+    return reply.groups.at(0).error_code;
+  });
+  authorizer.allow(Operation::kDescribe, ResourceType::kGroup);
+  expect_code(request, ErrorCode::kTopicAuthorizationFailed, [](const auto& reply) {
+    if (reply.groups.empty()) return reply.topics.at(0).partitions.at(0).error_code;
+    return reply.groups.at(0).topics.at(0).partitions.at(0).error_code;
+  });
+}
+
+TEST_F(AuthorizationTest, GroupsAreDescribedListedAndDeletedByWhoMay) {
+  protocol::DescribeGroupsRequest describe;
+  describe.groups = {"g"};
+  expect_code(describe, ErrorCode::kGroupAuthorizationFailed,
+              [](const auto& reply) { return reply.groups.at(0).error_code; });
+  protocol::DeleteGroupsRequest remove;
+  remove.groups_names = {"g"};
+  expect_code(remove, ErrorCode::kGroupAuthorizationFailed,
+              [](const auto& reply) { return reply.results.at(0).error_code; });
+  protocol::OffsetDeleteRequest forget;
+  forget.group_id = "g";
+  expect_code(forget, ErrorCode::kGroupAuthorizationFailed,
+              [](const auto& reply) { return reply.error_code; });
+  authorizer.allow(Operation::kRead, ResourceType::kGroup);
+  authorizer.allow(Operation::kRead, ResourceType::kTopic);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::OffsetCommitRequest commit;
+    commit.group_id = "g";
+    auto& topic = commit.topics.emplace_back();
+    topic.name = "secret";
+    topic.partitions.emplace_back();
+    auto stored = co_await client.ask(commit, 8);
+    EXPECT_EQ(stored.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
+    authorizer.deny_again();
+    EXPECT_TRUE((co_await client.ask(protocol::ListGroupsRequest{}, 5)).groups.empty());
+    authorizer.allow(Operation::kDescribe, ResourceType::kGroup);
+    EXPECT_EQ((co_await client.ask(protocol::ListGroupsRequest{}, 5)).groups.size(), 1u);
+    authorizer.allow(Operation::kDelete, ResourceType::kGroup);
+    auto& rows = forget.topics.emplace_back();
+    rows.name = "secret";
+    rows.partitions.emplace_back();
+    auto hidden = co_await client.ask(forget, 0);
+    EXPECT_EQ(hidden.topics.at(0).partitions.at(0).error_code, ErrorCode::kTopicAuthorizationFailed);
+  });
+  authorizer.take_asked();
+  expect_code(protocol::ListGroupsRequest{}, ErrorCode::kNone,
+              [](const auto& reply) { return reply.error_code; });
 }
 
 }  // namespace

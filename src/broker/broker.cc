@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -66,6 +67,20 @@ storage::BlockCacheConfig cache_config(const Settings& settings) {
   return config;
 }
 
+GroupConfig group_config(const Settings& settings) {
+  GroupConfig config;
+  config.session_timeout_min = settings.group_session_timeout_min;
+  config.session_timeout_max = settings.group_session_timeout_max;
+  config.initial_rebalance_delay = settings.group_initial_rebalance_delay;
+  config.members_max = std::min(settings.group_members_max, settings.limits.group_members_max);
+  config.pending_max = settings.limits.group_members_max;
+  config.member_bytes_max = settings.limits.group_member_bytes_max;
+  config.groups_max = settings.limits.groups_in_memory_max;
+  config.bytes_max = settings.limits.group_memory_bytes_max;
+  config.offsets_retention = settings.offsets_retention;
+  return config;
+}
+
 storage::GarbageCollectorConfig collector_config(const Settings& settings, Duration fence_interval) {
   storage::GarbageCollectorConfig config;
   config.key_prefix = settings.key_namespace;
@@ -103,6 +118,7 @@ struct Broker::Impl {
     storage::Fetcher fetcher;
     FetchSessionCache fetch_sessions;
     ProducerIds producer_ids;
+    GroupCoordinator groups;
     Throughput throughput;
     DecodeScratches scratches;
     runtime::TaskScope settling;
@@ -157,6 +173,8 @@ Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
               impl.logger.component("fetch"), impl.metrics, impl.bugs),
       fetch_sessions(impl.settings.limits, impl.world.runtime.random_seed()),
       producer_ids(impl.world.runtime, metadata),
+      groups(impl.world.runtime, metadata, impl.settings.broker_id, group_config(impl.settings), impl.logger,
+             impl.metrics),
       throughput(impl.settings.throughput_window),
       scratches(impl.world.runtime),
       services{.runtime = impl.world.runtime,
@@ -168,6 +186,7 @@ Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
                .fetcher = fetcher,
                .fetch_sessions = fetch_sessions,
                .producer_ids = producer_ids,
+               .groups = groups,
                .throughput = throughput,
                .scratches = scratches,
                .produce_latency_ms = impl.metrics.histogram(
@@ -180,6 +199,7 @@ Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
   metadata.set_applied_listener([this](const metadata::ApplyOutcome& outcome) {
     ingest.on_applied(outcome);
     fetcher.on_applied(outcome);
+    groups.on_applied(outcome);
   });
 }
 
@@ -221,6 +241,7 @@ runtime::Task<Result<void, BrokerError>> Broker::Impl::start() {
   parts->collector.emplace(world.runtime, parts->metadata, store,
                            collector_config(settings, world.fence_interval), logger, metrics, bugs);
   parts->collector->start();
+  co_await parts->groups.start();
   add_gauges();
   admin.set_metadata(&parts->metadata);
   server->start();
@@ -270,6 +291,8 @@ runtime::Task<> Broker::Impl::stop() {
   MonotonicTime deadline = world.runtime.now() + settings.shutdown_timeout;
   if (server) server->begin_stop();
   if (is_joined) {
+    // Members who wait go and look for another coordinator.
+    co_await parts->groups.stop();
     co_await parts->collector->stop();
     // What waits in ingest is what the last requests wait for.
     bool is_drained = co_await parts->ingest.drain(deadline);

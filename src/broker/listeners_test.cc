@@ -49,6 +49,33 @@ TEST_F(ListenersTest, AClientIsToldTheAddressesOfTheListenerItCameThrough) {
   });
 }
 
+TEST_F(ListenersTest, ACoordinatorThatTheClientCannotReachIsNotAvailable) {
+  Settings both = settings_of(0);
+  both.listeners = {{"OUTER", {"", kKafkaPort}, {"outer.example", 19092}},
+                    {"INNER", {"", kInnerPort}, {"broker0", 0}}};
+  add_broker(both);
+  Settings inner = settings_of(1);
+  inner.listeners = {{"INNER", {"", kInnerPort}, {"broker1", 0}}};
+  add_broker(inner);
+  wait_until_serving();
+  run([&]() -> Task<> {
+    protocol::FindCoordinatorRequest find;
+    for (int i = 0; i < 10; ++i) find.coordinator_keys.push_back("g" + std::to_string(i));
+    auto seen = co_await (co_await connect_to(kInnerPort)).ask(find, 4);
+    auto hidden = co_await (co_await connect_to(kKafkaPort)).ask(find, 4);
+    std::set<int32_t> owners;
+    for (size_t i = 0; i < 10; ++i) {
+      BrokerId owner = seen.coordinators.at(i).node_id;
+      owners.insert(owner.value());
+      bool can_reach = owner == BrokerId(0);
+      EXPECT_EQ(hidden.coordinators.at(i).error_code,
+                can_reach ? protocol::ErrorCode::kNone : protocol::ErrorCode::kCoordinatorNotAvailable);
+      EXPECT_EQ(hidden.coordinators.at(i).node_id, can_reach ? owner : BrokerId(-1));
+    }
+    EXPECT_EQ(owners.size(), 2u) << "both brokers own some";
+  });
+}
+
 // A second for each request, whoever asks.
 class EverybodyWaits final : public ClientQuotas {
  public:

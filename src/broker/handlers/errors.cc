@@ -124,4 +124,41 @@ ErrorCode error_of(metadata::ProposeErrc cause) {
   return ErrorCode::kUnknownServerError;
 }
 
+ErrorCode error_of(GroupErrc cause) {
+  switch (cause) {
+    case GroupErrc::kNone:
+      return ErrorCode::kNone;
+    case GroupErrc::kCoordinatorNotAvailable:
+    case GroupErrc::kUncertain:
+      return kCannotTellGroup;
+    case GroupErrc::kNotCoordinator:
+      return ErrorCode::kNotCoordinator;
+    case GroupErrc::kUnknownMember:
+      return ErrorCode::kUnknownMemberId;
+    case GroupErrc::kIllegalGeneration:
+      return ErrorCode::kIllegalGeneration;
+    case GroupErrc::kFencedInstance:
+      return ErrorCode::kFencedInstanceId;
+    case GroupErrc::kInconsistentProtocol:
+      return ErrorCode::kInconsistentGroupProtocol;
+    case GroupErrc::kInvalidSessionTimeout:
+      return ErrorCode::kInvalidSessionTimeout;
+    case GroupErrc::kInvalidGroupId:
+      return ErrorCode::kInvalidGroupId;
+    case GroupErrc::kMemberIdRequired:
+      return ErrorCode::kMemberIdRequired;
+    case GroupErrc::kGroupMaxSizeReached:
+      return ErrorCode::kGroupMaxSizeReached;
+    case GroupErrc::kRebalanceInProgress:
+      return ErrorCode::kRebalanceInProgress;
+    case GroupErrc::kGroupIdNotFound:
+      return ErrorCode::kGroupIdNotFound;
+    case GroupErrc::kNonEmptyGroup:
+      return ErrorCode::kNonEmptyGroup;
+    case GroupErrc::kUnknownServerError:
+      return ErrorCode::kUnknownServerError;
+  }
+  return ErrorCode::kUnknownServerError;
+}
+
 }  // namespace varve::broker

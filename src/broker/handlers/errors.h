@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "broker/group/group_messages.h"
 #include "metadata/client/metadata_client.h"
 #include "protocol/messages/error_code.h"
 #include "protocol/records/record_error.h"
@@ -22,11 +23,14 @@ protocol::ErrorCode list_offsets_error_of(storage::FetchErrc cause);
 // A proposal (CreateTopics, DeleteTopics) whose fate or turn did not come.
 protocol::ErrorCode error_of(metadata::ProposeErrc cause);
 
+protocol::ErrorCode error_of(GroupErrc cause);
+
 // A broker that cannot tell, because it has not heard of the log for too long (invariant 5), says so with a code
 // that makes the client ask again, here or elsewhere.
 inline constexpr protocol::ErrorCode kCannotTellPartition = protocol::ErrorCode::kNotLeaderOrFollower;
 inline constexpr protocol::ErrorCode kCannotTellTopic = protocol::ErrorCode::kLeaderNotAvailable;
 inline constexpr protocol::ErrorCode kCannotTellProducer = protocol::ErrorCode::kCoordinatorLoadInProgress;
+inline constexpr protocol::ErrorCode kCannotTellGroup = protocol::ErrorCode::kCoordinatorNotAvailable;
 inline constexpr protocol::ErrorCode kCannotTellAdmin = protocol::ErrorCode::kRequestTimedOut;
 
 }  // namespace varve::broker

@@ -18,27 +18,26 @@ constexpr int8_t kGroup = 0;
 constexpr int8_t kTransaction = 1;
 constexpr int16_t kFirstVersionOfMany = 4;
 
-// The live broker that rendezvous hashing gives for the key, which is the same one for all who ask, among those that
-// the client can reach through its listener.
+// The live broker that rendezvous hashing gives for the key, which is the same one for all who ask, and for groups the one
+// that the state takes entries from. A client that came through a listener which that broker does not have cannot reach it.
 ResultRow row_of(const metadata::MetadataImage& image, const std::string& listener, int8_t type,
                  std::string key) {
-  std::vector<BrokerId> candidates;
-  for (const auto& [id, broker] : image.brokers) {
-    if (endpoint_of(broker, listener) != nullptr) candidates.push_back(id);
-  }
+  std::vector<BrokerId> live;
+  for (const auto& [id, broker] : image.brokers) live.push_back(id);
   ResultRow row;
   row.node_id = BrokerId(-1);
   row.port = -1;
-  auto owner = rendezvous_owner(hash64(key, static_cast<uint64_t>(type)), candidates);
+  auto owner = rendezvous_owner(hash64(key, static_cast<uint64_t>(type)), live);
   row.key = std::move(key);
-  if (owner == candidates.end()) {
+  const metadata::Endpoint* endpoint =
+      owner == live.end() ? nullptr : endpoint_of(image.brokers.at(*owner), listener);
+  if (endpoint == nullptr) {
     row.error_code = ErrorCode::kCoordinatorNotAvailable;
     return row;
   }
-  const metadata::Endpoint& endpoint = *endpoint_of(image.brokers.at(*owner), listener);
   row.node_id = *owner;
-  row.host = endpoint.host;
-  row.port = endpoint.port;
+  row.host = endpoint->host;
+  row.port = endpoint->port;
   return row;
 }
 
@@ -63,7 +62,6 @@ ResultRow error_row(std::string key, ErrorCode code, std::string message) {
 
 }  // namespace
 
-// Listed before there are groups, because librdkafka compresses with lz4 only where it is.
 HandlerTask<FindCoordinatorResponse> handle_find_coordinator(Services& services,
                                                              const RequestContext& context,
                                                              protocol::FindCoordinatorRequest request) {

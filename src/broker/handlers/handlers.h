@@ -11,20 +11,30 @@
 #include "protocol/messages/api_versions.h"
 #include "protocol/messages/create_partitions.h"
 #include "protocol/messages/create_topics.h"
+#include "protocol/messages/delete_groups.h"
 #include "protocol/messages/delete_records.h"
 #include "protocol/messages/delete_topics.h"
 #include "protocol/messages/describe_cluster.h"
 #include "protocol/messages/describe_configs.h"
+#include "protocol/messages/describe_groups.h"
 #include "protocol/messages/describe_log_dirs.h"
 #include "protocol/messages/describe_topic_partitions.h"
 #include "protocol/messages/fetch.h"
 #include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/heartbeat.h"
 #include "protocol/messages/incremental_alter_configs.h"
 #include "protocol/messages/init_producer_id.h"
+#include "protocol/messages/join_group.h"
+#include "protocol/messages/leave_group.h"
+#include "protocol/messages/list_groups.h"
 #include "protocol/messages/list_offsets.h"
 #include "protocol/messages/metadata.h"
+#include "protocol/messages/offset_commit.h"
+#include "protocol/messages/offset_delete.h"
+#include "protocol/messages/offset_fetch.h"
 #include "protocol/messages/offset_for_leader_epoch.h"
 #include "protocol/messages/produce.h"
+#include "protocol/messages/sync_group.h"
 
 namespace varve::broker {
 
@@ -93,5 +103,32 @@ HandlerTask<protocol::AlterConfigsResponse> handle_alter_configs(Services& servi
                                                                  protocol::AlterConfigsRequest request);
 HandlerTask<protocol::IncrementalAlterConfigsResponse> handle_incremental_alter_configs(
     Services& services, const RequestContext& context, protocol::IncrementalAlterConfigsRequest request);
+HandlerTask<protocol::JoinGroupResponse> handle_join_group(Services& services, const RequestContext& context,
+                                                           protocol::JoinGroupRequest request);
+HandlerTask<protocol::SyncGroupResponse> handle_sync_group(Services& services, const RequestContext& context,
+                                                           protocol::SyncGroupRequest request);
+HandlerTask<protocol::HeartbeatResponse> handle_heartbeat(Services& services, const RequestContext& context,
+                                                          protocol::HeartbeatRequest request);
+HandlerTask<protocol::LeaveGroupResponse> handle_leave_group(Services& services,
+                                                             const RequestContext& context,
+                                                             protocol::LeaveGroupRequest request);
+HandlerTask<protocol::OffsetCommitResponse> handle_offset_commit(Services& services,
+                                                                 const RequestContext& context,
+                                                                 protocol::OffsetCommitRequest request);
+HandlerTask<protocol::OffsetFetchResponse> handle_offset_fetch(Services& services,
+                                                               const RequestContext& context,
+                                                               protocol::OffsetFetchRequest request);
+HandlerTask<protocol::OffsetDeleteResponse> handle_offset_delete(Services& services,
+                                                                 const RequestContext& context,
+                                                                 protocol::OffsetDeleteRequest request);
+HandlerTask<protocol::DescribeGroupsResponse> handle_describe_groups(Services& services,
+                                                                     const RequestContext& context,
+                                                                     protocol::DescribeGroupsRequest request);
+HandlerTask<protocol::ListGroupsResponse> handle_list_groups(Services& services,
+                                                             const RequestContext& context,
+                                                             protocol::ListGroupsRequest request);
+HandlerTask<protocol::DeleteGroupsResponse> handle_delete_groups(Services& services,
+                                                                 const RequestContext& context,
+                                                                 protocol::DeleteGroupsRequest request);
 
 }  // namespace varve::broker

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "broker/group/group_coordinator.h"
 #include "broker/handlers/fetch_session.h"
 #include "broker/handlers/producer_ids.h"
 #include "broker/handlers/throughput.h"
@@ -45,6 +46,7 @@ struct Services {
   storage::Fetcher& fetcher;
   FetchSessionCache& fetch_sessions;
   ProducerIds& producer_ids;
+  GroupCoordinator& groups;
   Throughput& throughput;
   DecodeScratches& scratches;
   Histogram& produce_latency_ms;

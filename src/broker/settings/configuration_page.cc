@@ -17,6 +17,8 @@ std::string_view heading(SettingGroup group) {
       return "Write path";
     case SettingGroup::kTopics:
       return "Topics";
+    case SettingGroup::kGroups:
+      return "Consumer groups";
     case SettingGroup::kLimits:
       return "Limits";
     case SettingGroup::kOperation:

@@ -194,6 +194,37 @@ void add_topics(std::vector<SettingRow>& rows) {
                   integer(100, 100 << 20, &Limits::batch_bytes_max)});
 }
 
+void add_groups(std::vector<SettingRow>& rows) {
+  auto group = SettingGroup::kGroups;
+  rows.push_back({group, "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "group.min.session.timeout.ms", "ms", "6000",
+                  between(1, kInt32Max), "Shortest session that a member of a consumer group may ask for.",
+                  duration(1ms, 1, kInt32Max, &Settings::group_session_timeout_min)});
+  rows.push_back({group, "KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", "group.max.session.timeout.ms", "ms",
+                  "1800000", between(1, kInt32Max),
+                  "Longest session that a member of a consumer group may ask for.",
+                  duration(1ms, 1, kInt32Max, &Settings::group_session_timeout_max)});
+  rows.push_back(
+      {group, "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "group.initial.rebalance.delay.ms", "ms", "3000",
+       between(0, kInt32Max),
+       "How long the first member of an empty group waits for others, so that there is one rebalance and not "
+       "many.",
+       duration(1ms, 0, kInt32Max, &Settings::group_initial_rebalance_delay)});
+  rows.push_back({group, "KAFKA_GROUP_MAX_SIZE", "group.max.size", "number", "2147483647",
+                  between(1, kInt32Max), "Most members of a consumer group. More than 5000 are never taken.",
+                  integer(1, kInt32Max, &Settings::group_members_max)});
+  rows.push_back({group, "KAFKA_OFFSET_METADATA_MAX_BYTES", "offset.metadata.max.bytes", "bytes", "4096",
+                  between(0, 32'767), "Longest text that a client may store with a committed offset.",
+                  integer(0, 32'767, &Settings::offset_metadata_max)});
+  rows.push_back(
+      {group, "KAFKA_OFFSETS_RETENTION_MINUTES", "offsets.retention.minutes", "minutes", "",
+       between(1, kInt32Max),
+       "How long the offsets of a group without members are kept. It is one for the cluster: the broker that "
+       "was started last sets it. Not set: as it is there, which is 10080 (a week) at first.",
+       integer(1, kInt32Max, [](Settings& settings, int64_t value) {
+         settings.offsets_retention = std::chrono::minutes(value);
+       })});
+}
+
 void add_limits(std::vector<SettingRow>& rows) {
   auto group = SettingGroup::kLimits;
   rows.push_back({group, "KAFKA_SOCKET_REQUEST_MAX_BYTES", "socket.request.max.bytes", "bytes", "104857600",
@@ -314,6 +345,7 @@ const std::vector<SettingRow>& setting_table() {
     add_metadata(rows);
     add_write_path(rows);
     add_topics(rows);
+    add_groups(rows);
     add_limits(rows);
     add_operation(rows);
     add_later(rows);

@@ -11,7 +11,16 @@
 
 namespace varve::broker {
 
-enum class SettingGroup : uint8_t { kNetwork, kStorage, kWritePath, kTopics, kLimits, kOperation, kLater };
+enum class SettingGroup : uint8_t {
+  kNetwork,
+  kStorage,
+  kWritePath,
+  kTopics,
+  kGroups,
+  kLimits,
+  kOperation,
+  kLater
+};
 
 struct SettingRow {
   SettingGroup group;

@@ -144,6 +144,12 @@ std::optional<SettingsError> contradiction(const Settings& settings) {
     return SettingsError{"KAFKA_MESSAGE_MAX_BYTES", std::to_string(settings.limits.batch_bytes_max),
                          "larger than KAFKA_SOCKET_REQUEST_MAX_BYTES"};
   }
+  if (settings.group_session_timeout_min > settings.group_session_timeout_max) {
+    auto milliseconds =
+        std::chrono::duration_cast<std::chrono::milliseconds>(settings.group_session_timeout_min);
+    return SettingsError{"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", std::to_string(milliseconds.count()),
+                         "longer than KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS"};
+  }
   for (const ListenerSettings& listener : settings.all_listeners()) {
     if (listener.address != settings.http_address || listener.address.port == 0) continue;
     return SettingsError{

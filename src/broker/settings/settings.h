@@ -50,6 +50,15 @@ struct Settings {
   int32_t auto_create_partitions = 0;
   bool allow_admin_apis = false;
 
+  // Of consumer groups.
+  Duration group_session_timeout_min{};
+  Duration group_session_timeout_max{};
+  Duration group_initial_rebalance_delay{};
+  size_t group_members_max = 0;
+  size_t offset_metadata_max = 0;  // characters
+  // nullopt: as the cluster has it.
+  std::optional<Duration> offsets_retention;
+
   LogLevel log_level = LogLevel::kWarn;
   LogFormat log_format = LogFormat::kText;
   bool trace_kafka = false;

@@ -1,0 +1,279 @@
+#include "broker/group/group_coordinator.h"
+
+#include <utility>
+
+namespace varve::broker {
+namespace {
+
+using runtime::Completion;
+using runtime::Task;
+
+// Of an entry that another one has overtaken.
+constexpr int kAttemptsMax = 3;
+
+GroupErrc error_of(metadata::ProposeErrc cause) {
+  return cause == metadata::ProposeErrc::kFull ? GroupErrc::kCoordinatorNotAvailable
+                                               : GroupErrc::kNotCoordinator;
+}
+
+GroupErrc error_of(metadata::CommandVerdict verdict) {
+  using metadata::CommandVerdict;
+  switch (verdict) {
+    case CommandVerdict::kDone:
+      return GroupErrc::kNone;
+    case CommandVerdict::kNotCoordinator:
+      return GroupErrc::kNotCoordinator;
+    case CommandVerdict::kStaleGroup:
+    case CommandVerdict::kOverLimit:
+      return GroupErrc::kCoordinatorNotAvailable;
+    case CommandVerdict::kUnknownGroup:
+      return GroupErrc::kGroupIdNotFound;
+    case CommandVerdict::kUnknownMember:
+      return GroupErrc::kUnknownMember;
+    case CommandVerdict::kIllegalGeneration:
+      return GroupErrc::kIllegalGeneration;
+    case CommandVerdict::kFencedInstance:
+      return GroupErrc::kFencedInstance;
+    case CommandVerdict::kRebalanceInProgress:
+      return GroupErrc::kRebalanceInProgress;
+    case CommandVerdict::kNonEmptyGroup:
+      return GroupErrc::kNonEmptyGroup;
+    default:
+      return GroupErrc::kUnknownServerError;
+  }
+}
+
+// Waits for what the core's function gives to the completion that it gets; `otherwise` at the deadline, or when the
+// client is gone.
+template <class Answer, class Function>
+Task<Answer> ask(runtime::Runtime& runtime, MonotonicTime deadline, Answer otherwise, Function function) {
+  Completion<Answer> done;
+  runtime.core().post([function = std::move(function), done]() mutable { function(done); });
+  co_return co_await runtime::wait_until(done, deadline, std::move(otherwise));
+}
+
+Task<metadata::ProposeResult> await_one(Completion<metadata::ProposeResult> waiting, MonotonicTime deadline) {
+  metadata::ProposeResult late =
+      fail(metadata::ProposeErrc::kFull, "the metadata log did not answer in time");
+  co_return co_await runtime::wait_until(waiting, deadline, std::move(late));
+}
+
+struct Settled {
+  GroupErrc error = GroupErrc::kNone;
+  bool is_stale = false;  // the group has changed meanwhile
+};
+
+Task<Settled> await_proposals(GroupProposals proposals, MonotonicTime deadline) {
+  Settled settled{.error = proposals.error};
+  for (const auto& waiting : proposals.waiting) {
+    metadata::ProposeResult result = co_await await_one(waiting, deadline);
+    GroupErrc error = result ? error_of(result->front().verdict) : error_of(result.error().code);
+    if (settled.error == GroupErrc::kNone) settled.error = error;
+    settled.is_stale =
+        settled.is_stale || (result && result->front().verdict == metadata::CommandVerdict::kStaleGroup);
+  }
+  co_return settled;
+}
+
+}  // namespace
+
+GroupCoordinator::GroupCoordinator(runtime::Runtime& runtime, metadata::MetadataClient& client,
+                                   BrokerId broker, GroupConfig config, const Logger& logger,
+                                   MetricRegistry& metrics)
+    : runtime_(runtime),
+      client_(client),
+      config_(config),
+      table_(runtime, client, broker, config, logger.component("groups"), metrics, scope_) {}
+
+Task<> GroupCoordinator::start() {
+  co_await runtime::call(runtime_.core(), [this] { table_.start(); });
+  if (!config_.offsets_retention) co_return;
+  auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(*config_.offsets_retention);
+  metadata::SetGroupLimits limits{.offsets_retention_ms = static_cast<uint64_t>(milliseconds.count())};
+  runtime_.core().post([this, limits] {
+    if (client_.state().group_limits() == limits) return;
+    client_.propose({limits}, runtime::Completion<metadata::ProposeResult>());
+  });
+}
+
+Task<> GroupCoordinator::stop() {
+  co_await runtime::call(runtime_.core(), [this] { table_.stop(); });
+  co_await scope_.close();
+}
+
+Task<bool> GroupCoordinator::sync_with_log(MonotonicTime deadline) {
+  if (!client_.has_progress()) co_return false;
+  auto synced = co_await client_.sync(deadline);
+  co_return synced.has_value();
+}
+
+Task<JoinAnswer> GroupCoordinator::join(JoinRequest request, MonotonicTime deadline) {
+  std::string member = request.member;
+  Duration session = std::chrono::milliseconds(request.session_timeout_ms);
+  if (request.group.empty()) co_return JoinAnswer::of(GroupErrc::kInvalidGroupId, member);
+  if (session < config_.session_timeout_min || session > config_.session_timeout_max) {
+    co_return JoinAnswer::of(GroupErrc::kInvalidSessionTimeout, member);
+  }
+  if (!co_await sync_with_log(deadline))
+    co_return JoinAnswer::of(GroupErrc::kCoordinatorNotAvailable, member);
+  co_return co_await ask<JoinAnswer>(
+      runtime_, MonotonicTime::never(), JoinAnswer::of(GroupErrc::kNotCoordinator, member),
+      [this, request = std::move(request)](auto done) mutable { table_.join(std::move(request), done); });
+}
+
+Task<SyncAnswer> GroupCoordinator::sync(SyncRequest request, MonotonicTime deadline) {
+  if (request.group.empty()) co_return SyncAnswer::of(GroupErrc::kInvalidGroupId);
+  auto shared = std::make_shared<SyncRequest>(std::move(request));
+  SyncAnswer answer;
+  for (bool is_certain : {false, true}) {
+    if (is_certain && !co_await sync_with_log(deadline)) {
+      co_return SyncAnswer::of(GroupErrc::kCoordinatorNotAvailable);
+    }
+    answer = co_await ask<SyncAnswer>(
+        runtime_, MonotonicTime::never(), SyncAnswer::of(GroupErrc::kNotCoordinator),
+        [this, shared, is_certain](auto done) { table_.sync(*shared, is_certain, done); });
+    if (answer.error != GroupErrc::kUncertain) break;
+  }
+  co_return answer;
+}
+
+Task<GroupErrc> GroupCoordinator::heartbeat(HeartbeatRequest request, MonotonicTime deadline) {
+  if (request.group.empty()) co_return GroupErrc::kInvalidGroupId;
+  auto shared = std::make_shared<const HeartbeatRequest>(std::move(request));
+  GroupErrc error = GroupErrc::kNone;
+  for (bool is_certain : {false, true}) {
+    if (is_certain && !co_await sync_with_log(deadline)) co_return GroupErrc::kCoordinatorNotAvailable;
+    error = co_await ask<GroupErrc>(
+        runtime_, deadline, GroupErrc::kCoordinatorNotAvailable,
+        [this, shared, is_certain](auto done) { table_.heartbeat(*shared, is_certain, done); });
+    if (error != GroupErrc::kUncertain) break;
+  }
+  co_return error;
+}
+
+Task<LeaveAnswer> GroupCoordinator::leave(LeaveRequest request, MonotonicTime deadline) {
+  if (request.group.empty()) co_return LeaveAnswer::of(GroupErrc::kInvalidGroupId);
+  if (!co_await sync_with_log(deadline)) co_return LeaveAnswer::of(GroupErrc::kCoordinatorNotAvailable);
+  co_return co_await ask<LeaveAnswer>(
+      runtime_, deadline, LeaveAnswer::of(GroupErrc::kCoordinatorNotAvailable),
+      [this, request = std::move(request)](auto done) { table_.leave(request, done); });
+}
+
+Task<CommitAnswer> GroupCoordinator::commit(CommitRequest request, MonotonicTime deadline) {
+  auto shared = std::make_shared<const CommitRequest>(std::move(request));
+  GroupProposals proposals;
+  for (bool is_certain : {false, true}) {
+    if (is_certain && !co_await sync_with_log(deadline)) {
+      co_return CommitAnswer{.error = GroupErrc::kCoordinatorNotAvailable};
+    }
+    proposals = co_await ask<GroupProposals>(
+        runtime_, deadline, GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable},
+        [this, shared, is_certain](auto done) { table_.commit(shared, is_certain, done); });
+    if (proposals.error != GroupErrc::kUncertain) break;
+  }
+  CommitAnswer answer{.error = proposals.error};
+  for (size_t i = 0; i < proposals.waiting.size(); ++i) {
+    metadata::ProposeResult result = co_await await_one(proposals.waiting[i], deadline);
+    GroupErrc error = result ? error_of(result->front().verdict) : error_of(result.error().code);
+    if (result) {
+      const metadata::CommandOutcome& outcome = result->front();
+      bool is_absent = error == GroupErrc::kIllegalGeneration && outcome.group_version == 0;
+      if (is_absent) error = GroupErrc::kGroupIdNotFound;
+      for (uint32_t index : outcome.unknown_partitions)
+        answer.unknown.push_back(proposals.first_offsets[i] + index);
+    }
+    if (answer.error == GroupErrc::kNone) answer.error = error;
+  }
+  co_return answer;
+}
+
+Task<std::vector<FetchedOffsets>> GroupCoordinator::offsets(std::vector<OffsetQuery> queries) {
+  co_return co_await runtime::call(runtime_.core(), [this, queries = std::move(queries)] {
+    std::vector<FetchedOffsets> all;
+    for (const OffsetQuery& query : queries) {
+      FetchedOffsets& fetched = all.emplace_back(table_.offsets(query));
+      // Consumers before 3.9 know no other way to be told to come back.
+      if (fetched.error == GroupErrc::kCoordinatorNotAvailable) fetched.error = GroupErrc::kNotCoordinator;
+    }
+    return all;
+  });
+}
+
+Task<std::vector<DescribedGroup>> GroupCoordinator::describe(std::vector<std::string> groups,
+                                                             MonotonicTime deadline) {
+  std::vector<Completion<DescribedGroup>> waiting(groups.size());
+  bool is_certain = co_await sync_with_log(deadline);
+  if (is_certain) {
+    runtime_.core().post([this, groups = std::move(groups), waiting] {
+      for (size_t i = 0; i < groups.size(); ++i) table_.describe(groups[i], waiting[i]);
+    });
+  }
+  std::vector<DescribedGroup> described;
+  for (const auto& one : waiting) {
+    DescribedGroup late{.error = GroupErrc::kCoordinatorNotAvailable};
+    if (is_certain) {
+      described.push_back(co_await runtime::wait_until(one, deadline, std::move(late)));
+    } else {
+      described.push_back(std::move(late));
+    }
+  }
+  co_return described;
+}
+
+Task<Result<std::vector<ListedGroup>, GroupErrc>> GroupCoordinator::list(MonotonicTime deadline) {
+  if (!co_await sync_with_log(deadline)) co_return std::unexpected(GroupErrc::kCoordinatorNotAvailable);
+  co_return co_await runtime::call(runtime_.core(), [this] { return table_.list(); });
+}
+
+Task<GroupErrc> GroupCoordinator::remove_one(std::string group, Completion<GroupProposals> started,
+                                             MonotonicTime deadline) {
+  Settled settled;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    GroupProposals late{.error = GroupErrc::kCoordinatorNotAvailable};
+    GroupProposals proposals = co_await runtime::wait_until(started, deadline, std::move(late));
+    settled = co_await await_proposals(std::move(proposals), deadline);
+    if (!settled.is_stale) break;
+    started = Completion<GroupProposals>();
+    runtime_.core().post([this, group, started] { table_.remove(group, started); });
+  }
+  co_return settled.error;
+}
+
+Task<std::vector<GroupErrc>> GroupCoordinator::remove(std::vector<std::string> groups,
+                                                      MonotonicTime deadline) {
+  std::vector<GroupErrc> errors;
+  if (!co_await sync_with_log(deadline)) {
+    errors.assign(groups.size(), GroupErrc::kCoordinatorNotAvailable);
+    co_return errors;
+  }
+  // All at once, so that they share entries.
+  std::vector<Completion<GroupProposals>> started(groups.size());
+  runtime_.core().post([this, groups, started] {
+    for (size_t i = 0; i < groups.size(); ++i) table_.remove(groups[i], started[i]);
+  });
+  for (size_t i = 0; i < groups.size(); ++i) {
+    errors.push_back(co_await remove_one(groups[i], started[i], deadline));
+  }
+  co_return errors;
+}
+
+Task<DeleteOffsetsAnswer> GroupCoordinator::delete_offsets(OffsetDeletion request, MonotonicTime deadline) {
+  if (request.group.empty()) co_return DeleteOffsetsAnswer{.error = GroupErrc::kInvalidGroupId};
+  if (!co_await sync_with_log(deadline)) {
+    co_return DeleteOffsetsAnswer{.error = GroupErrc::kCoordinatorNotAvailable};
+  }
+  auto shared = std::make_shared<const OffsetDeletion>(std::move(request));
+  DeleteOffsetsAnswer answer;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    DeletionStart start = co_await ask<DeletionStart>(
+        runtime_, deadline, DeletionStart{.proposals = {.error = GroupErrc::kCoordinatorNotAvailable}},
+        [this, shared](auto done) { table_.delete_offsets(shared, done); });
+    Settled settled = co_await await_proposals(std::move(start.proposals), deadline);
+    answer.error = settled.error;
+    answer.subscribed = std::move(start.subscribed);
+    if (!settled.is_stale) break;
+  }
+  co_return answer;
+}
+
+}  // namespace varve::broker

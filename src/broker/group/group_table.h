@@ -1,0 +1,194 @@
+// GroupTable: the groups that this broker owns, on the core executor.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "broker/group/group.h"
+#include "metadata/client/metadata_client.h"
+#include "runtime/runtime.h"
+#include "runtime/task_scope.h"
+
+namespace varve::broker {
+
+// What was proposed, or why nothing was.
+struct GroupProposals {
+  GroupErrc error = GroupErrc::kNone;
+  std::vector<runtime::Completion<metadata::ProposeResult>> waiting{};
+  std::vector<uint32_t> first_offsets{};  // of commits: where in the request each begins
+};
+
+struct DescribedMember {
+  std::string id;
+  metadata::MemberDetails details;
+  std::string assignment;
+};
+struct DescribedGroup {
+  GroupErrc error = GroupErrc::kNone;
+  metadata::GroupPhase phase = metadata::GroupPhase::kEmpty;
+  std::string protocol_type{};
+  std::string protocol{};
+  std::vector<DescribedMember> members{};
+};
+
+struct ListedGroup {
+  std::string id;
+  std::string protocol_type;
+  metadata::GroupPhase phase = metadata::GroupPhase::kEmpty;
+};
+
+struct OffsetQuery {
+  std::string group;
+  std::optional<std::vector<PartitionHandle>> partitions;  // nullopt: all
+};
+struct FetchedOffset {
+  Uuid topic;
+  PartitionIndex partition;
+  metadata::CommittedOffset committed;
+};
+struct FetchedOffsets {
+  GroupErrc error = GroupErrc::kNone;
+  std::vector<FetchedOffset> offsets{};
+};
+
+struct OffsetDeletion {
+  std::string group;
+  std::map<std::string, std::vector<PartitionHandle>> topics;
+};
+struct DeletionStart {
+  GroupProposals proposals;
+  // Topics whose offsets stay, because the group reads them.
+  std::set<std::string> subscribed{};
+};
+
+// Groups with members are in memory from the moment when the broker owns them, others while somebody joins them. Memory
+// runs ahead of the log: what changed in a group is proposed at once, one proposal of a group at a time, and its answers
+// are held until what they come from is applied here. If it is not, the group is dropped, all who wait are told to look
+// for the coordinator again, and the group is loaded anew from the state.
+//
+// The owner of a group is the one that the state names. Whom another broker took a group from drops it with the entry
+// that made the other the owner, and the other loads it with that entry: members go on in their generation.
+//
+// Core only, but for the constructor. Life: made by GroupCoordinator, start(), stop(), destroy.
+class GroupTable {
+ public:
+  GroupTable(runtime::Runtime& runtime, metadata::MetadataClient& client, BrokerId broker, GroupConfig config,
+             const Logger& logger, MetricRegistry& metrics, runtime::TaskScope& scope);
+
+  // The broker serves: loads what it owns.
+  void start();
+  // Everybody who waits is told to look for another coordinator.
+  void stop();
+  void on_applied(const metadata::ApplyOutcome& outcome);
+
+  // `is_certain`: a sync has ended since the request came. Without it an error that follows from what this broker has
+  // applied is kUncertain, and nothing was done. Where there is no such parameter it is supposed.
+  void join(JoinRequest request, runtime::Completion<JoinAnswer> done);
+  void sync(SyncRequest& request, bool is_certain, runtime::Completion<SyncAnswer> done);
+  void heartbeat(const HeartbeatRequest& request, bool is_certain, runtime::Completion<GroupErrc> done);
+  void leave(const LeaveRequest& request, runtime::Completion<LeaveAnswer> done);
+  // Commits go into entries with everybody else's.
+  void commit(std::shared_ptr<const CommitRequest> request, bool is_certain,
+              runtime::Completion<GroupProposals> done);
+  FetchedOffsets offsets(const OffsetQuery& query) const;
+  void describe(const std::string& id, runtime::Completion<DescribedGroup> done);
+  std::vector<ListedGroup> list() const;
+  void remove(const std::string& id, runtime::Completion<GroupProposals> done);
+  void delete_offsets(std::shared_ptr<const OffsetDeletion> request, runtime::Completion<DeletionStart> done);
+
+ private:
+  // kNone: the answer may go out as it is.
+  using Held = std::move_only_function<void(GroupErrc failure)>;
+  struct Entry {
+    Entry(Group group_in, uint64_t serial_in) : group(std::move(group_in)), serial(serial_in) {}
+
+    Group group;
+    uint64_t serial;  // of this life in memory
+    size_t bytes_counted = 0;
+    uint64_t saved_revision = 0;
+    uint64_t version = 0;  // of the group in state that memory builds on
+    bool is_saving = false;
+    // Dropped while a save was on its way: nothing is known of the group before that has ended.
+    bool is_in_limbo = false;
+    std::deque<std::pair<uint64_t, Held>> held;  // with the revision that each waits for
+    MonotonicTime armed = MonotonicTime::never();
+
+    bool is_clean() const { return saved_revision == group.revision(); }
+  };
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  // kNone: this broker is the one to ask, and can tell.
+  GroupErrc admit(std::string_view id) const;
+  bool owns(std::string_view id) const;
+  // nullptr: it is not in memory.
+  Entry* find(std::string_view id);
+  // Brings a group of the state into memory, or makes one; nullptr: there is no room.
+  Entry* open(const std::string& id);
+  Entry& load(const metadata::GroupView& view);
+  // Loads what this broker owns now and drops what it does not own any more.
+  void reconcile(bool is_reload);
+  // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now.
+  Entry* find_usable(std::string_view id, GroupErrc& error);
+  // After every use of the group: sends or holds its answers, saves what changed, sets its timer. The entry may be
+  // gone afterwards.
+  void settle(Entry& entry);
+  void hold(Entry& entry, Held held);
+  void send_held(Entry& entry);
+  // Gives the answer when what the group is now is stored.
+  template <class Answer>
+  void answer_when_saved(Entry& entry, const runtime::Completion<Answer>& done, Answer answer);
+  // Runs `then` on the core when nothing of the group is in memory only; with an error if it was dropped before.
+  void when_clean(Entry& entry, Held then);
+  GroupErrc check_commit(Entry* entry, const CommitRequest& request) const;
+  void save(Entry& entry);
+  runtime::Task<> await_save(std::string id, uint64_t serial, uint64_t revision,
+                             runtime::Completion<metadata::ProposeResult> done);
+  // `revision`: that the save has brought the state to; 0: a part of it.
+  void saved(const std::string& id, uint64_t serial, uint64_t revision,
+             const metadata::ProposeResult& result);
+  // What is in memory is in doubt: everybody is told `error`, and the group is loaded anew if it is this broker's.
+  void drop(Entry& entry, GroupErrc error);
+  void erase(Entry& entry);
+  void reload(const std::string& id);
+
+  void count(Entry& entry);
+  void arm(Entry& entry);
+  void set_timer();
+  void wake();
+  void look_for_progress();
+
+  runtime::Runtime& runtime_;
+  metadata::MetadataClient& client_;
+  const BrokerId broker_;
+  const GroupConfig config_;
+  const Logger logger_;
+  runtime::TaskScope& scope_;
+  Gauge& groups_gauge_;
+  Counter& saves_;
+  Counter& drops_;
+
+  Random random_;  // for member ids
+  bool is_running_ = false;
+  bool is_stalled_ = false;  // no progress when it was last looked for
+  uint64_t last_serial_ = 0;
+  Entries entries_;
+  size_t bytes_ = 0;                                           // of all groups
+  std::set<std::pair<MonotonicTime, std::string>> deadlines_;  // Entry::armed
+  std::unique_ptr<runtime::Timer> timer_;
+  MonotonicTime timer_at_ = MonotonicTime::never();
+  MonotonicTime look_at_ = MonotonicTime::never();  // for progress
+};
+
+// "Empty", "PreparingRebalance", "CompletingRebalance", "Stable": Kafka's names.
+std::string_view name_of(metadata::GroupPhase phase);
+
+}  // namespace varve::broker

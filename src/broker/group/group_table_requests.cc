@@ -1,0 +1,316 @@
+// What clients ask of groups.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "broker/group/group_table.h"
+#include "broker/group/subscription.h"
+
+namespace varve::broker {
+namespace {
+
+using metadata::GroupPhase;
+using runtime::Completion;
+
+// Of one CommitOffsets. A request may hold more than an entry does.
+constexpr size_t kCommitBytesMax = 128 * 1024;
+
+DescribedGroup described(const Group& group) {
+  DescribedGroup described;
+  described.phase = group.phase();
+  described.protocol_type = group.protocol_type();
+  if (group.phase() == GroupPhase::kStable) described.protocol = group.protocol().value_or("");
+  for (const auto& [id, member] : group.members()) {
+    described.members.push_back({id, member.details, member.assignment});
+  }
+  return described;
+}
+
+DescribedGroup described(const metadata::GroupView& view) {
+  DescribedGroup described;
+  described.phase = view.phase;
+  described.protocol_type = view.protocol_type;
+  return described;
+}
+
+// Kafka's: the client's id, or the instance's, and a random UUID. An id is a string of the protocol, which bounds it.
+std::string fresh_member_id(std::string prefix, Random& random) {
+  constexpr size_t kPrefixBytesMax = 32'767 - 37;
+  if (prefix.size() > kPrefixBytesMax) prefix.resize(kPrefixBytesMax);
+  Uuid uuid = random.uuid();
+  std::string hex = to_hex(uuid.bytes);
+  return fmt::format("{}-{}-{}-{}-{}-{}", prefix, hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
+                     hex.substr(16, 4), hex.substr(20));
+}
+
+std::vector<metadata::CommitOffsets> commit_commands(const CommitRequest& request, int64_t log_time) {
+  metadata::CommitOffsets head;
+  head.group = request.group;
+  head.generation = request.generation;
+  head.member = request.member.id;
+  head.instance_id = request.member.instance;
+  if (request.retention_ms != -1) head.expires_at = std::max<int64_t>(0, log_time + request.retention_ms);
+  std::vector<metadata::CommitOffsets> commands;
+  metadata::CommitOffsets part = head;
+  size_t bytes = 0;
+  for (const metadata::OffsetCommit& offset : request.offsets) {
+    bytes += sizeof(offset) + offset.metadata.size();
+    part.offsets.push_back(offset);
+    if (bytes < kCommitBytesMax) continue;
+    commands.emplace_back(std::exchange(part, head));
+    bytes = 0;
+  }
+  if (!part.offsets.empty()) commands.emplace_back(std::move(part));
+  return commands;
+}
+
+}  // namespace
+
+GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error) {
+  error = admit(id);
+  Entry* entry = find(id);
+  if (error == GroupErrc::kNone && entry != nullptr && entry->is_in_limbo) {
+    error = GroupErrc::kCoordinatorNotAvailable;
+  }
+  return error == GroupErrc::kNone ? entry : nullptr;
+}
+
+template <class Answer>
+void GroupTable::answer_when_saved(Entry& entry, const Completion<Answer>& done, Answer answer) {
+  hold(entry, [done, answer = std::move(answer)](GroupErrc failure) mutable {
+    if constexpr (std::is_same_v<Answer, GroupErrc>) {
+      done.set(failure == GroupErrc::kNone ? answer : failure);
+    } else {
+      done.set(failure == GroupErrc::kNone ? std::move(answer) : Answer{.error = failure});
+    }
+  });
+  settle(entry);
+}
+
+void GroupTable::join(JoinRequest request, Completion<JoinAnswer> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(request.group, error);
+  // Only who comes without an id makes a group.
+  if (error == GroupErrc::kNone && entry == nullptr && !request.member.empty() &&
+      client_.state().find_group(request.group) == nullptr) {
+    error = GroupErrc::kUnknownMember;
+  }
+  if (error == GroupErrc::kNone && request.member.empty() && bytes_ > config_.bytes_max) {
+    error = GroupErrc::kCoordinatorNotAvailable;
+  }
+  if (error != GroupErrc::kNone) {
+    done.set(JoinAnswer::of(error, request.member));
+    return;
+  }
+  if (entry == nullptr) entry = open(request.group);
+  if (entry == nullptr) {
+    done.set(JoinAnswer::of(GroupErrc::kCoordinatorNotAvailable, request.member));
+    return;
+  }
+  if (request.member.empty()) {
+    request.fresh_id = fresh_member_id(request.instance.value_or(request.client_id), random_);
+  }
+  entry->group.join(
+      std::move(request), [done](JoinAnswer answer) { done.set(std::move(answer)); }, runtime_.now());
+  settle(*entry);
+}
+
+void GroupTable::sync(SyncRequest& request, bool is_certain, Completion<SyncAnswer> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(request.group, error);
+  if (error == GroupErrc::kNone) {
+    error =
+        entry == nullptr ? GroupErrc::kUnknownMember : entry->group.check(request.member, request.generation);
+    if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
+  }
+  if (entry == nullptr || error == GroupErrc::kUncertain) {
+    done.set(SyncAnswer::of(error));
+    return;
+  }
+  entry->group.sync(
+      std::move(request), [done](SyncAnswer answer) { done.set(std::move(answer)); }, runtime_.now());
+  settle(*entry);
+}
+
+void GroupTable::heartbeat(const HeartbeatRequest& request, bool is_certain, Completion<GroupErrc> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(request.group, error);
+  if (error == GroupErrc::kNone) {
+    error =
+        entry == nullptr ? GroupErrc::kUnknownMember : entry->group.check(request.member, request.generation);
+    if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
+  }
+  if (entry == nullptr || error == GroupErrc::kUncertain) {
+    done.set(error);
+    return;
+  }
+  error = entry->group.heartbeat(request.member, request.generation, runtime_.now());
+  answer_when_saved(*entry, done, error);
+}
+
+void GroupTable::leave(const LeaveRequest& request, Completion<LeaveAnswer> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(request.group, error);
+  if (entry == nullptr) {
+    LeaveAnswer answer = LeaveAnswer::of(error);
+    if (error == GroupErrc::kNone) answer.members.assign(request.members.size(), GroupErrc::kUnknownMember);
+    done.set(std::move(answer));
+    return;
+  }
+  LeaveAnswer answer;
+  answer.members = entry->group.leave(request.members, runtime_.now());
+  answer_when_saved(*entry, done, std::move(answer));
+}
+
+GroupErrc GroupTable::check_commit(Entry* entry, const CommitRequest& request) const {
+  if (entry != nullptr) return entry->group.check_commit(request.member, request.generation);
+  if (request.generation < 0) return GroupErrc::kNone;
+  bool is_known = client_.state().find_group(request.group) != nullptr;
+  return is_known ? GroupErrc::kUnknownMember : GroupErrc::kGroupIdNotFound;
+}
+
+void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain,
+                        Completion<GroupProposals> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(request->group, error);
+  if (error == GroupErrc::kNone) {
+    error = check_commit(entry, *request);
+    if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
+  }
+  if (entry == nullptr || error == GroupErrc::kUncertain) {
+    if (error != GroupErrc::kNone) {
+      done.set({.error = error});
+      return;
+    }
+  } else if (error != GroupErrc::kNone) {
+    return answer_when_saved(*entry, done, GroupProposals{.error = error});
+  } else if (!entry->is_clean()) {
+    return when_clean(*entry, [this, request, done](GroupErrc failure) {
+      if (failure == GroupErrc::kNone) return commit(request, true, done);
+      done.set({.error = failure});
+    });
+  } else {
+    entry->group.committed(request->member, runtime_.now());
+    arm(*entry);
+  }
+  GroupProposals proposals;
+  uint32_t first = 0;
+  for (metadata::CommitOffsets& command : commit_commands(*request, client_.state().log_time())) {
+    proposals.first_offsets.push_back(first);
+    first += static_cast<uint32_t>(command.offsets.size());
+    std::vector<metadata::Command> commands;
+    commands.emplace_back(std::move(command));
+    client_.propose(std::move(commands), proposals.waiting.emplace_back());
+  }
+  done.set(std::move(proposals));
+}
+
+FetchedOffsets GroupTable::offsets(const OffsetQuery& query) const {
+  FetchedOffsets fetched;
+  fetched.error = admit(query.group);
+  const metadata::GroupView* view = client_.state().find_group(query.group);
+  if (fetched.error != GroupErrc::kNone || view == nullptr) return fetched;
+  auto add = [&](PartitionHandle handle, const metadata::CommittedOffset& committed) {
+    auto partition = client_.state().partition(handle);
+    if (partition) fetched.offsets.push_back({partition->topic, partition->index, committed});
+  };
+  if (!query.partitions) {
+    for (const auto& [handle, committed] : view->offsets) add(handle, committed);
+    return fetched;
+  }
+  for (PartitionHandle handle : *query.partitions) {
+    auto found = view->offsets.find(handle);
+    if (found != view->offsets.end()) add(handle, found->second);
+  }
+  return fetched;
+}
+
+void GroupTable::describe(const std::string& id, Completion<DescribedGroup> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(id, error);
+  if (entry != nullptr) return answer_when_saved(*entry, done, described(entry->group));
+  const metadata::GroupView* view = client_.state().find_group(id);
+  if (error == GroupErrc::kNone && view == nullptr) error = GroupErrc::kGroupIdNotFound;
+  done.set(error == GroupErrc::kNone ? described(*view) : DescribedGroup{.error = error});
+}
+
+std::vector<ListedGroup> GroupTable::list() const {
+  std::vector<ListedGroup> listed;
+  for (const auto& [id, entry] : entries_) {
+    if (!entry.is_in_limbo) listed.push_back({id, entry.group.protocol_type(), entry.group.phase()});
+  }
+  for (const auto& [id, view] : client_.state().groups()) {
+    auto known = entries_.find(id);
+    bool is_listed = known != entries_.end() && !known->second.is_in_limbo;
+    if (!is_listed && owns(id)) listed.push_back({id, view.protocol_type, view.phase});
+  }
+  return listed;
+}
+
+void GroupTable::remove(const std::string& id, Completion<GroupProposals> done) {
+  GroupErrc error = GroupErrc::kNone;
+  Entry* entry = find_usable(id, error);
+  const metadata::GroupView* view = client_.state().find_group(id);
+  if (error == GroupErrc::kNone && entry == nullptr && view == nullptr) error = GroupErrc::kGroupIdNotFound;
+  if (entry != nullptr && entry->group.phase() != GroupPhase::kEmpty) {
+    return answer_when_saved(*entry, done, GroupProposals{.error = GroupErrc::kNonEmptyGroup});
+  }
+  if (entry != nullptr && !entry->is_clean()) {
+    return when_clean(*entry, [this, id, done](GroupErrc failure) {
+      if (failure == GroupErrc::kNone) return remove(id, done);
+      done.set({.error = failure});
+    });
+  }
+  GroupProposals proposals{.error = error};
+  if (error == GroupErrc::kNone && view != nullptr) {
+    std::vector<metadata::Command> commands;
+    commands.emplace_back(metadata::DeleteGroup{.group = id, .version = view->version});
+    client_.propose(std::move(commands), proposals.waiting.emplace_back());
+  }
+  // Ids that were given out lapse with it.
+  if (entry != nullptr) erase(*entry);
+  done.set(std::move(proposals));
+}
+
+void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request,
+                                Completion<DeletionStart> done) {
+  DeletionStart start;
+  GroupErrc& error = start.proposals.error;
+  Entry* entry = find_usable(request->group, error);
+  if (entry != nullptr && !entry->is_clean()) {
+    return when_clean(*entry, [this, request, done](GroupErrc failure) {
+      if (failure == GroupErrc::kNone) return delete_offsets(request, done);
+      done.set({.proposals = {.error = failure}});
+    });
+  }
+  const metadata::GroupView* view = client_.state().find_group(request->group);
+  bool has_members = entry != nullptr && entry->group.phase() != GroupPhase::kEmpty;
+  if (error == GroupErrc::kNone && entry == nullptr && view == nullptr) error = GroupErrc::kGroupIdNotFound;
+  if (has_members && entry->group.protocol_type() != kConsumerProtocolType) error = GroupErrc::kNonEmptyGroup;
+  if (error != GroupErrc::kNone) {
+    done.set(std::move(start));
+    return;
+  }
+  std::optional<std::set<std::string>> read;
+  if (has_members) read = entry->group.subscribed_topics();
+  metadata::DeleteOffsets command;
+  for (const auto& [topic, partitions] : request->topics) {
+    // Who cannot be read may be reading anything.
+    if (has_members && (!read || read->contains(topic))) {
+      start.subscribed.insert(topic);
+    } else {
+      command.partitions.insert(command.partitions.end(), partitions.begin(), partitions.end());
+    }
+  }
+  if (view != nullptr && !command.partitions.empty()) {
+    command.group = request->group;
+    command.version = view->version;
+    std::vector<metadata::Command> commands;
+    commands.emplace_back(std::move(command));
+    client_.propose(std::move(commands), start.proposals.waiting.emplace_back());
+  }
+  done.set(std::move(start));
+}
+
+}  // namespace varve::broker
