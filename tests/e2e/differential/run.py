@@ -13,7 +13,7 @@ from harness.broker import KafkaBroker, VarveBroker
 
 # Both alike; the offsets topic in one partition is made sooner.
 _KAFKA = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
-_VARVE = {"KAFSCALE_BROKER_ID": "1", "KAFSCALE_LOG_LEVEL": "warn"}
+_VARVE = {"KAFSCALE_BROKER_ID": "1", "KAFSCALE_LOG_LEVEL": "warn", "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0"}
 
 
 def load_scripts():
