@@ -55,9 +55,6 @@ struct Services {
   runtime::TaskScope& settling;
   MetricRegistry& metrics;
   Logger& logger;
-
-  // Deadline of a sync made for a client that gave no timeout of its own.
-  MonotonicTime sync_deadline() const { return runtime.now() + settings.limits.sync_deadline_max; }
 };
 
 }  // namespace varve::broker
