@@ -8,7 +8,6 @@ from pathlib import Path
 
 from differential import served
 from harness import messages
-from harness.broker import VarveBroker
 from harness.places import ROOT, TOOLS, mode
 
 sys.path.insert(0, str(ROOT / "tools" / "vectors"))
@@ -21,8 +20,8 @@ MESSAGES = 360
 
 
 def program():
-    """protocol_vectors of the build that the broker is from."""
-    return Path(os.environ.get("VARVE_VECTORS_PROGRAM", VarveBroker.program().parent / "tools" / "protocol_vectors"))
+    """protocol_vectors of the dev build, or VARVE_VECTORS_PROGRAM."""
+    return Path(os.environ.get("VARVE_VECTORS_PROGRAM", ROOT / "build" / "dev" / "tools" / "protocol_vectors"))
 
 
 @unittest.skipIf(mode() == "quick", "needs the jars of two versions of Apache Kafka, which a quick run does not bring")
