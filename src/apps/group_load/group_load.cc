@@ -90,6 +90,31 @@ class Phase {
   std::string first_error_;
 };
 
+// Tasks that are waited for without being asked to stop. On one executor: all are begun by one of its tasks at a stretch.
+class Crowd {
+ public:
+  explicit Crowd(runtime::Executor& executor) : executor_(executor) {}
+  void add(std::string name, Task<> task) {
+    ++running_;
+    scope_.spawn(executor_, std::move(name), run(std::move(task)));
+  }
+  Task<> wait() {
+    if (running_ > 0) co_await done_.wait();
+    co_await scope_.close();
+  }
+
+ private:
+  Task<> run(Task<> task) {
+    co_await std::move(task);
+    if (--running_ == 0) done_.set(runtime::Done{});
+  }
+
+  runtime::Executor& executor_;
+  size_t running_ = 0;
+  runtime::Completion<runtime::Done> done_;
+  runtime::TaskScope scope_;
+};
+
 using Action = Task<ClientResult<void>> (Member::*)();
 
 // Everything runs on one executor.
@@ -177,9 +202,9 @@ class Load {
   }
 
   Task<> join_all() {
-    runtime::TaskScope scope;
-    for (auto& member : members_) scope.spawn(executor_, "join", act(*member, &Member::join));
-    co_await scope.close();
+    Crowd crowd(executor_);
+    for (auto& member : members_) crowd.add("join", act(*member, &Member::join));
+    co_await crowd.wait();
   }
 
   // The first time somewhere in the interval, so that members do not go in step.
@@ -192,16 +217,14 @@ class Load {
   }
   Task<> pace_all() {
     MonotonicTime end = phase_end();
-    runtime::TaskScope scope;
+    Crowd crowd(executor_);
     for (size_t i = 0; i < members_.size(); ++i) {
-      scope.spawn(executor_, "heartbeats",
-                  act_every(*members_[i], &Member::heartbeat,
-                            std::chrono::milliseconds(options_.heartbeat_ms), i, end));
-      scope.spawn(
-          executor_, "commits",
-          act_every(*members_[i], &Member::commit, std::chrono::milliseconds(options_.commit_ms), i, end));
+      crowd.add("heartbeats", act_every(*members_[i], &Member::heartbeat,
+                                        std::chrono::milliseconds(options_.heartbeat_ms), i, end));
+      crowd.add("commits", act_every(*members_[i], &Member::commit,
+                                     std::chrono::milliseconds(options_.commit_ms), i, end));
     }
-    co_await scope.close();
+    co_await crowd.wait();
   }
 
   Task<> act_in_turn(Action action, size_t first, MonotonicTime end) {
@@ -211,11 +234,11 @@ class Load {
   }
   Task<> act_without_pause(Action action) {
     MonotonicTime end = phase_end();
-    runtime::TaskScope scope;
+    Crowd crowd(executor_);
     for (size_t i = 0; i < options_.in_flight; ++i) {
-      scope.spawn(executor_, "in turn", act_in_turn(action, i % members_.size(), end));
+      crowd.add("in turn", act_in_turn(action, i % members_.size(), end));
     }
-    co_await scope.close();
+    co_await crowd.wait();
   }
   Task<> heartbeat_without_pause() { return act_without_pause(&Member::heartbeat); }
   Task<> commit_without_pause() { return act_without_pause(&Member::commit); }
