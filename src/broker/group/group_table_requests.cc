@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "broker/group/group_table.h"
@@ -50,7 +51,11 @@ std::vector<metadata::CommitOffsets> commit_commands(const CommitRequest& reques
   head.generation = request.generation;
   head.member = request.member.id;
   head.instance_id = request.member.instance;
-  if (request.retention_ms != -1) head.expires_at = std::max<int64_t>(0, log_time + request.retention_ms);
+  if (request.retention_ms != -1) {
+    int64_t kept_ms =
+        std::clamp<int64_t>(request.retention_ms, 0, std::numeric_limits<int64_t>::max() - log_time);
+    head.expires_at = log_time + kept_ms;
+  }
   std::vector<metadata::CommitOffsets> commands;
   metadata::CommitOffsets part = head;
   size_t bytes = 0;

@@ -47,7 +47,11 @@ HandlerTask<JoinGroupResponse> handle_join_group(Services& services, const Reque
     services.logger.debug("join of a group", {{"group", request.group_id},
                                               {"member", request.member_id},
                                               {"reason", request.reason.value_or("")}});
-    answer = co_await services.groups.join(join_of(context, request), context.deadline);
+    JoinRequest join = join_of(context, request);
+    // The others may take minutes to join, and their requests need room meanwhile.
+    request = {};
+    context.memory.reset();
+    answer = co_await services.groups.join(std::move(join), context.deadline);
     response.error_code = error_of(answer.error);
   } else {
     response.error_code = ErrorCode::kGroupAuthorizationFailed;

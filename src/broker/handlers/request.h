@@ -33,8 +33,9 @@ struct RequestContext {
   // Bytes of the buffer that the request's slices share.
   size_t frame_bytes = 0;
   // The request's share of the memory for requests, given back with the last reference. Who lets bytes of the
-  // request outlive its reply without counting them elsewhere keeps one.
-  std::shared_ptr<const void> memory;
+  // request outlive its reply without counting them elsewhere keeps one. Who waits long, and has let go of the request
+  // before, gives it back at once.
+  mutable std::shared_ptr<const void> memory;
   // Of the whole server when the request began: who makes large replies makes them smaller when much waits.
   size_t reply_bytes_waiting = 0;
   // A Produce sets it when its place among the connection's batches is taken: the next one starts then, or when

@@ -37,7 +37,11 @@ HandlerTask<SyncGroupResponse> handle_sync_group(Services& services, const Reque
   } else if (!is_allowed(services, context, Operation::kRead, ResourceType::kGroup, request.group_id)) {
     response.error_code = ErrorCode::kGroupAuthorizationFailed;
   } else {
-    SyncAnswer answer = co_await services.groups.sync(sync_of(request), context.deadline);
+    SyncRequest sync = sync_of(request);
+    // The leader may take long, and its request needs room meanwhile.
+    request = {};
+    context.memory.reset();
+    SyncAnswer answer = co_await services.groups.sync(std::move(sync), context.deadline);
     response.error_code = error_of(answer.error);
     response.protocol_type = std::move(answer.protocol_type);
     response.protocol_name = std::move(answer.protocol);

@@ -1,0 +1,69 @@
+// What waiting members and strange numbers must not do to a broker (invariant 11).
+#include "broker/groups_testing.h"
+
+namespace varve::broker {
+namespace {
+
+using sim::RawClient;
+
+class GroupMemoryTest : public GroupsTest {
+ protected:
+  Task<> expect_answer_soon(RawClient& client) {
+    MonotonicTime asked = world_.now();
+    auto metadata = co_await client.ask(sim::metadata_request({}), 9);
+    EXPECT_EQ(metadata.brokers.size(), 1u);
+    EXPECT_LT(world_.now() - asked, 1s);
+  }
+};
+
+TEST_F(GroupMemoryTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
+  Settings settings = settings_of(0);
+  settings.limits.frame_bytes_max = 64 * kKiB;
+  settings.limits.request_memory_bytes_max = 128 * kKiB;
+  add_broker(settings);
+  wait_until_serving();
+  run([&]() -> Task<> {
+    // Together they are several times that memory.
+    std::vector<GroupMember> members;
+    std::vector<int32_t> asked;
+    for (int i = 0; i < 8; ++i) members.push_back(co_await connect_member());
+    for (GroupMember& member : members) {
+      auto request = join_request("g");
+      request.protocols.at(0).metadata = slice_of(std::string(50 * kKiB, 'm'));
+      asked.push_back(co_await member.client.post(request, 3));
+    }
+    RawClient other = co_await connect();
+    co_await expect_answer_soon(other);
+    // Of a follower, which waits for its leader, too.
+    for (size_t i = 0; i < members.size(); ++i) {
+      auto joined = co_await members[i].client.expect<protocol::JoinGroupRequest>(asked[i], 3);
+      if (!joined) co_return ADD_FAILURE() << "the connection was closed";
+      EXPECT_EQ(joined->error_code, ErrorCode::kNone);
+      members[i].id = joined->member_id;
+      members[i].generation = joined->generation_id;
+      if (joined->leader == joined->member_id) continue;
+      auto sync = sync_request(members[i]);
+      sync.assignments.emplace_back().assignment = slice_of(std::string(50 * kKiB, 'a'));
+      co_await members[i].client.post(sync, 5);
+    }
+    co_await expect_answer_soon(other);
+  });
+}
+
+TEST_F(GroupMemoryTest, ACommitMayBeKeptForAsLongAsANumberCanSay) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    co_await create(client, "t");
+    auto request = commit_request({.offset = 7});
+    request.retention_time_ms = INT64_MAX;
+    auto committed = co_await client.ask(request, 2);
+    EXPECT_EQ(committed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
+    request.retention_time_ms = INT64_MIN;
+    committed = co_await client.ask(request, 2);
+    EXPECT_EQ(committed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
+  });
+}
+
+}  // namespace
+}  // namespace varve::broker
