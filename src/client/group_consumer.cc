@@ -30,8 +30,13 @@ GroupConsumer::GroupConsumer(Cluster& cluster, GroupConsumerOptions options, Gro
       fetcher_(cluster, options_.fetch) {}
 
 Task<ClientResult<std::vector<ConsumedRecord>>> GroupConsumer::poll(Duration timeout) {
-  MonotonicTime until = cluster_.now() + timeout;
-  membership_.touch();
+  membership_.begin_call();
+  auto records = co_await poll_until(cluster_.now() + timeout);
+  membership_.end_call();
+  co_return records;
+}
+
+Task<ClientResult<std::vector<ConsumedRecord>>> GroupConsumer::poll_until(MonotonicTime until) {
   for (;;) {
     if (membership_.problem()) co_return std::unexpected(*membership_.problem());
     if (membership_.needs_join()) {
@@ -48,7 +53,6 @@ Task<ClientResult<std::vector<ConsumedRecord>>> GroupConsumer::poll(Duration tim
     if (auto problem = fetcher_.take_problem()) co_return std::unexpected(std::move(*problem));
     runtime::TaskContext& context = co_await runtime::this_context();
     if (context.stop.stop_requested()) co_return failed(ClientErrc::kStopped, "asked to stop");
-    membership_.touch();
     if (!records.empty() || cluster_.now() >= until) co_return records;
     // A backoff may end earlier than anything arrives.
     co_await fetcher_.wait(std::min(until, cluster_.now() + cluster_.backoff(1)));
@@ -85,15 +89,16 @@ Task<ClientResult<std::map<std::string, Slice>>> GroupConsumer::assign(int32_t g
   shared_out_ = partitions;
   Assignor assignor = assignor_of_name(protocol).value_or(options_.assignor);
   std::map<std::string, Slice> shares;
-  for (const auto& [member, share] : client::assign(assignor, std::move(infos), partitions)) {
+  for (const auto& [member, share] : client::assign(assignor, infos, partitions)) {
     shares[member] = encode_assignment(share);
   }
-  listener_.led(generation, shares);
+  listener_.led(generation, infos, shares);
   co_return shares;
 }
 
 Task<ClientResult<void>> GroupConsumer::rejoin() {
   if (options_.assignor == Assignor::kRange) co_await give_up(owned_);
+  shared_out_.reset();
   auto joined = co_await membership_.join();
   if (!joined) co_return pass_error(joined);
   listener_.joined(membership_.identity(), *joined);
@@ -143,10 +148,11 @@ Task<ClientResult<void>> GroupConsumer::locate() {
   if (!to_locate_.empty()) {
     uint64_t shares = shares_;
     std::set<TopicPartition> asked = to_locate_;
-    auto committed = co_await offsets_.fetch(asked, cluster_.now() + kLocateTimeout);
+    MonotonicTime asked_at = cluster_.now();
+    auto committed = co_await offsets_.fetch(asked, asked_at + kLocateTimeout);
     if (!committed) co_return pass_error(committed);
     if (shares != shares_) co_return ClientResult<void>();
-    listener_.found(*committed);
+    listener_.found(asked_at, *committed);
     for (const auto& [at, position] : *committed) {
       auto topic = co_await cluster_.topic(at.topic);
       if (shares != shares_) co_return ClientResult<void>();
@@ -194,7 +200,8 @@ Task<> GroupConsumer::watch_topics() {
   if (!is_leader_ || cluster_.now() < next_look_) co_return;
   std::map<std::string, uint32_t> partitions;
   bool knows_all = true;
-  for (const auto& [name, count] : shared_out_) partitions[name] = 0;
+  std::map<std::string, uint32_t> before = shared_out_.value_or(partitions);
+  for (const auto& [name, count] : before) partitions[name] = 0;
   for (const std::string& name : options_.topics) partitions[name] = 0;
   for (auto& [name, count] : partitions) {
     auto topic = co_await cluster_.topic(name);
@@ -202,22 +209,28 @@ Task<> GroupConsumer::watch_topics() {
       count = static_cast<uint32_t>(topic->leaders.size());
     } else {
       knows_all = false;
-      auto before = shared_out_.find(name);
       bool is_gone = topic.error().is(ErrorCode::kUnknownTopicOrPartition);
-      if (!is_gone && before != shared_out_.end()) count = before->second;
+      if (!is_gone && before.contains(name)) count = before[name];
     }
   }
   next_look_ = cluster_.now() + (knows_all ? cluster_.options().metadata_age_max : kUnknownTopicInterval);
   std::erase_if(partitions, [](const auto& entry) { return entry.second == 0; });
-  if (partitions != shared_out_) membership_.request_rejoin();
+  // A static leader that came back finds the assignment of its former life (KIP-814), and takes it for up to date.
+  if (!shared_out_) shared_out_ = partitions;
+  if (partitions != *shared_out_) membership_.request_rejoin();
 }
 
-Task<ClientResult<void>> GroupConsumer::commit() {
+Commits GroupConsumer::positions() const {
   Commits commits;
   for (const TopicPartition& at : owned_) {
     auto position = fetcher_.position(at);
     if (position) commits[at] = {*position, -1, ""};
   }
+  return commits;
+}
+
+Task<ClientResult<void>> GroupConsumer::commit() {
+  Commits commits = positions();
   if (commits.empty()) co_return ClientResult<void>();
   co_return co_await commit(std::move(commits));
 }
@@ -225,7 +238,9 @@ Task<ClientResult<void>> GroupConsumer::commit() {
 Task<ClientResult<void>> GroupConsumer::commit(Commits commits) {
   GroupIdentity who = membership_.identity();
   if (who.generation < 0) co_return refused(ErrorCode::kUnknownMemberId, "not in the group");
+  membership_.begin_call();
   auto done = co_await offsets_.commit(who, std::move(commits), cluster_.now() + options_.commit_timeout);
+  membership_.end_call();
   if (!done && done.error().cause == ClientErrc::kRefused) membership_.heard(done.error().kafka, who);
   co_return done;
 }

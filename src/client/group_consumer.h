@@ -38,14 +38,15 @@ class GroupListener {
   // A rebalance has ended for this member.
   virtual void joined(const GroupIdentity& /*who*/, const Membership::Joined& /*joined*/) {}
   // As the leader it is about to send these.
-  virtual void led(int32_t /*generation*/, const std::map<std::string, Slice>& /*shares*/) {}
-  // What the group had committed of partitions that came to it.
-  virtual void found(const GroupOffsets::Committed& /*committed*/) {}
+  virtual void led(int32_t /*generation*/, const std::vector<GroupMemberInfo>& /*members*/,
+                   const std::map<std::string, Slice>& /*shares*/) {}
+  // What the group had committed of partitions that came to it, asked at that time.
+  virtual void found(MonotonicTime /*asked_at*/, const GroupOffsets::Committed& /*committed*/) {}
 };
 
 // Life: made beside its cluster; poll() again and again, by one task; close(), or destroyed where its tasks cannot run
-// any more, as a process that crashes. Rebalances happen inside poll(), heartbeats in a task of their own; who does not
-// poll within the rebalance timeout leaves the group.
+// any more, as a process that crashes. Rebalances happen inside poll(), heartbeats in a task of their own; who calls
+// neither poll() nor commit() for as long as the rebalance timeout leaves the group.
 class GroupConsumer : private MembershipDelegate {
  public:
   // listener: may be null; outlives the consumer.
@@ -58,10 +59,14 @@ class GroupConsumer : private MembershipDelegate {
   // or kUnknownMemberId: the partitions have to be given up, or are somebody else's; poll() again.
   runtime::Task<ClientResult<void>> commit();
   runtime::Task<ClientResult<void>> commit(Commits commits);
+  // What commit() would commit.
+  Commits positions() const;
   // Leaves the group at once unless it is a static member; commits nothing.
   runtime::Task<> close();
 
   const std::set<TopicPartition>& assignment() const { return owned_; }
+  // The next poll() takes part in a rebalance.
+  bool needs_join() const { return membership_.needs_join(); }
   const GroupIdentity& identity() const { return membership_.identity(); }
   std::optional<Offset> position(const TopicPartition& at) const { return fetcher_.position(at); }
 
@@ -72,6 +77,7 @@ class GroupConsumer : private MembershipDelegate {
   void lost() override;
   void woken() override { fetcher_.wake(); }
 
+  runtime::Task<ClientResult<std::vector<ConsumedRecord>>> poll_until(MonotonicTime until);
   runtime::Task<ClientResult<void>> rejoin();
   runtime::Task<> give_up(std::set<TopicPartition> partitions);
   runtime::Task<ClientResult<void>> locate();
@@ -92,7 +98,8 @@ class GroupConsumer : private MembershipDelegate {
   std::set<TopicPartition> to_reset_;   // owned, committed position not to be had
   uint64_t shares_ = 0;                 // counts changes of owned_
   bool is_leader_ = false;
-  std::map<std::string, uint32_t> shared_out_;
+  // Partitions of the topics as the leader shared them out; nullopt: it was not asked to.
+  std::optional<std::map<std::string, uint32_t>> shared_out_;
   MonotonicTime next_look_;
 };
 

@@ -104,6 +104,7 @@ class GroupConsumerTest : public ScriptedTest {
     response.protocol_type = "consumer";
     response.protocol_name = request.protocols.at(0).name;
     response.leader = "m";
+    response.skip_assignment = kept_share_.has_value();
     subscription_ = decode_subscription(request.protocols[0].metadata);
     auto& member = response.members.emplace_back();
     member.member_id = "m";
@@ -114,6 +115,8 @@ class GroupConsumerTest : public ScriptedTest {
   std::optional<protocol::SyncGroupResponse> sync(const protocol::SyncGroupRequest& request) {
     protocol::SyncGroupResponse response;
     response.error_code = next(sync_errors_);
+    shared_out_ += request.assignments.size();
+    if (kept_share_) response.assignment = *kept_share_;
     for (const auto& row : request.assignments) {
       if (row.member_id == "m") response.assignment = row.assignment;
     }
@@ -167,6 +170,8 @@ class GroupConsumerTest : public ScriptedTest {
     return response;
   }
 
+  std::optional<Slice> kept_share_;  // of the member's former life, which stays as it is
+  size_t shared_out_ = 0;
   int32_t generation_ = 0;
   std::vector<std::string> joins_;
   std::vector<std::string> left_;
@@ -325,6 +330,25 @@ TEST_F(GroupConsumerTest, AStaticMemberIsFencedByItsNextLifeAndDoesNotLeave) {
   });
   EXPECT_TRUE(left_.empty());
   EXPECT_EQ(heard_.lines.back(), "lost 2");
+}
+
+TEST_F(GroupConsumerTest, AStaticLeaderThatComesBackLeavesTheAssignmentAsItIs) {
+  kept_share_ = encode_assignment({kOne});
+  run([&]() -> Task<> {
+    ClusterOptions quick = cluster_options();
+    quick.metadata_age_max = 10s;
+    Cluster cluster(client_node_.process(), executor(), quick);
+    GroupConsumerOptions fixed = options();
+    fixed.member.instance_id = "i";
+    GroupConsumer consumer(cluster, fixed);
+    EXPECT_EQ(co_await read(consumer, 5), 5u);
+    EXPECT_EQ(consumer.assignment(), std::set<TopicPartition>{kOne});
+    for (int i = 0; i < 30; ++i) co_await consumer.poll(1s);
+    co_await consumer.close();
+    co_await cluster.close();
+  });
+  EXPECT_EQ(shared_out_, 0u);
+  EXPECT_EQ(joins_.size(), 1u);
 }
 
 TEST_F(GroupConsumerTest, ACommitOfAPastGenerationIsRefusedAndTheMemberRejoins) {

@@ -36,12 +36,10 @@ Task<ClientResult<Membership::Joined>> Membership::join() {
   }
   for (size_t tries = 0;;) {
     if (problem_) co_return std::unexpected(*problem_);
-    touch();
     state_ = State::kJoining;
     is_rebalancing_ = false;
     Joined joined;
     Next next = co_await join_once(joined);
-    touch();
     if (next == Next::kDone) {
       state_ = State::kStable;
       co_return joined;
@@ -189,7 +187,7 @@ Task<> Membership::heartbeat_loop() {
   while (!problem_) {
     if (co_await runtime::sleep_for(options_.heartbeat_interval) == Wake::kStopped) co_return;
     if (state_ != State::kStable) continue;
-    if (cluster_.now() - touched_at_ > options_.rebalance_timeout) {
+    if (calls_ == 0 && cluster_.now() - touched_at_ > options_.rebalance_timeout) {
       // As Kafka's consumer whose application has not come back for max.poll.interval.ms.
       GroupIdentity who = identity_;
       state_ = State::kOut;

@@ -20,7 +20,7 @@ struct MembershipOptions {
   std::optional<std::string> instance_id;  // makes it a static member (KIP-345)
   std::string protocol_type = "consumer";
   Duration session_timeout = 45s;
-  // How long a rebalance waits for this member; a member that nobody has joined with or polled for so long leaves.
+  // How long a rebalance waits for this member; a member whose application has not been heard of for so long leaves.
   Duration rebalance_timeout = 5min;
   Duration heartbeat_interval = 3s;
 };
@@ -71,8 +71,12 @@ class Membership {
   runtime::Task<ClientResult<Joined>> join();
   void request_rejoin() { is_rebalancing_ = true; }
 
-  // Says that the member is alive; join() says so too.
-  void touch() { touched_at_ = cluster_.now(); }
+  // The application is heard of while any of its calls is under way, and at the end of each.
+  void begin_call() { ++calls_; }
+  void end_call() {
+    --calls_;
+    touched_at_ = cluster_.now();
+  }
   // Ends membership for good; static members stay members until their session ends (KIP-345).
   runtime::Task<> leave();
   runtime::Task<> close();
@@ -105,6 +109,7 @@ class Membership {
   State state_ = State::kOut;
   bool is_rebalancing_ = false;
   GroupIdentity identity_;
+  size_t calls_ = 0;
   MonotonicTime touched_at_;
   std::optional<ClientError> problem_;
   bool has_heartbeats_ = false;
