@@ -30,6 +30,14 @@ struct PlantedBugs {
   bool failed_put_acknowledged = false;
   // Invariant 11
   bool unbounded_buffer = false;
+  // Invariant 14: what apply holds against owners of the past,
+  bool group_owner_unchecked = false;
+  bool group_version_unchecked = false;
+  bool commit_generation_unchecked = false;
+  // and what a coordinator owes its members.
+  bool new_owner_forgets_members = false;
+  bool offsets_lost_at_snapshot = false;
+  bool sync_reply_before_apply = false;
 };
 
 }  // namespace varve

@@ -67,7 +67,7 @@ storage::BlockCacheConfig cache_config(const Settings& settings) {
   return config;
 }
 
-GroupConfig group_config(const Settings& settings) {
+GroupConfig group_config(const Settings& settings, PlantedBugs bugs) {
   GroupConfig config;
   config.session_timeout_min = settings.group_session_timeout_min;
   config.session_timeout_max = settings.group_session_timeout_max;
@@ -78,6 +78,7 @@ GroupConfig group_config(const Settings& settings) {
   config.groups_max = settings.limits.groups_in_memory_max;
   config.bytes_max = settings.limits.group_memory_bytes_max;
   config.offsets_retention = settings.offsets_retention;
+  config.bugs = bugs;
   return config;
 }
 
@@ -173,8 +174,8 @@ Broker::Impl::Parts::Parts(Impl& impl, const Server& server)
               impl.logger.component("fetch"), impl.metrics, impl.bugs),
       fetch_sessions(impl.settings.limits, impl.world.runtime.random_seed()),
       producer_ids(impl.world.runtime, metadata),
-      groups(impl.world.runtime, metadata, impl.settings.broker_id, group_config(impl.settings), impl.logger,
-             impl.metrics),
+      groups(impl.world.runtime, metadata, impl.settings.broker_id, group_config(impl.settings, impl.bugs),
+             impl.logger, impl.metrics),
       throughput(impl.settings.throughput_window),
       scratches(impl.world.runtime),
       services{.runtime = impl.world.runtime,

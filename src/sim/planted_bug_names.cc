@@ -21,6 +21,12 @@ constexpr std::array kNames = {
     PlantedBugName{"serve_corrupt_read", &PlantedBugs::serve_corrupt_read},
     PlantedBugName{"failed_put_acknowledged", &PlantedBugs::failed_put_acknowledged},
     PlantedBugName{"unbounded_buffer", &PlantedBugs::unbounded_buffer},
+    PlantedBugName{"group_owner_unchecked", &PlantedBugs::group_owner_unchecked},
+    PlantedBugName{"group_version_unchecked", &PlantedBugs::group_version_unchecked},
+    PlantedBugName{"commit_generation_unchecked", &PlantedBugs::commit_generation_unchecked},
+    PlantedBugName{"new_owner_forgets_members", &PlantedBugs::new_owner_forgets_members},
+    PlantedBugName{"offsets_lost_at_snapshot", &PlantedBugs::offsets_lost_at_snapshot},
+    PlantedBugName{"sync_reply_before_apply", &PlantedBugs::sync_reply_before_apply},
 };
 static_assert(kNames.size() == sizeof(PlantedBugs), "a planted bug has no name here");
 

@@ -59,6 +59,8 @@ class Service {
   void cut_off_at(const std::string& host, std::string_view fault_prefix, Duration span) {
     cuts_to_come_[{host, std::string(fault_prefix)}] = span;
   }
+  // What was to be cut off at a request that has not come stays reachable.
+  void forget_cuts() { cuts_to_come_.clear(); }
   // Full: nothing more fits, until there is room again. How much of that a caller may notice is the service's to say.
   virtual void set_full(bool is_full) = 0;
   // Down for everybody, or up again. What it holds stays.

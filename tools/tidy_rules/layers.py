@@ -46,7 +46,7 @@ ALLOWED = {
     "apps": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/"],
     "sim": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",
             "apps/", "sim/"],
-    "sim/checkers": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "sim"],
+    "sim/checkers": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "sim"],
     "sim/workload": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",
                      "sim", "sim/checkers"],
     "sim/scenarios": ["base/", "runtime/", "protocol/", "object_store/", "metadata/", "storage/", "client/", "broker/",

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/planted_bugs.h"
 #include "base/time.h"
 #include "metadata/state/entry.h"
 
@@ -51,6 +52,7 @@ struct GroupConfig {
   size_t bytes_max = 256 << 20;  // of all groups in memory; above it nobody new joins
   // offsets.retention.minutes, which the state has; nullopt: it stays as it is there.
   std::optional<Duration> offsets_retention{};
+  PlantedBugs bugs{};
 };
 
 struct JoinRequest {

@@ -78,7 +78,12 @@ GroupTable::Entry* GroupTable::find(std::string_view id) {
 }
 
 GroupTable::Entry& GroupTable::load(const metadata::GroupView& view) {
-  auto [at, is_new] = entries_.try_emplace(view.id, Group(view, config_, runtime_.now()), ++last_serial_);
+  metadata::GroupView known = view;
+  if (config_.bugs.new_owner_forgets_members) {
+    known.members.clear();
+    known.phase = GroupPhase::kEmpty;
+  }
+  auto [at, is_new] = entries_.try_emplace(view.id, Group(known, config_, runtime_.now()), ++last_serial_);
   CHECK(is_new, "group {} is in memory already", view.id);
   at->second.version = view.version;
   count(at->second);
@@ -121,6 +126,11 @@ void GroupTable::reconcile(bool is_reload) {
 void GroupTable::settle(Entry& entry) {
   count(entry);
   for (Group::Answer& answer : entry.group.take_answers()) {
+    if (auto* early = std::get_if<std::pair<SyncReply, SyncAnswer>>(&answer);
+        early != nullptr && config_.bugs.sync_reply_before_apply) {
+      early->first(std::move(early->second));
+      continue;
+    }
     std::visit(
         [&](auto& one) {
           hold(entry,

@@ -246,7 +246,15 @@ class ChunkEncoder {
     const GroupTable::Bucket& bucket = state_.groups.bucket(key_.first);
     if (bucket.empty()) return false;
     out_.unsigned_varint(bucket.size());
-    for (const auto& [id, group] : bucket) write_group(out_, *group);
+    for (const auto& [id, group] : bucket) {
+      if (state_.bugs.offsets_lost_at_snapshot) {
+        GroupView bare = *group;
+        bare.offsets.clear();
+        write_group(out_, bare);
+      } else {
+        write_group(out_, *group);
+      }
+    }
     return true;
   }
 

@@ -50,6 +50,10 @@ void LogAudit::judge(const SimMetadataLog::Record& record, const metadata::Apply
       judge_commit(*commit, done, record.position, is_excused);
     }
     if (done.verdict != CommandVerdict::kDone) continue;
+    auto sender = writers_.find(entry->incarnation);
+    if (sender != writers_.end()) {
+      judge_group(entry->commands[i], done, sender->second.broker, record.position);
+    }
     if (const auto* fence = std::get_if<metadata::FenceBroker>(&entry->commands[i])) {
       auto writer = writers_.find(fence->incarnation);
       if (writer != writers_.end()) writer->second.is_live = false;
@@ -60,6 +64,7 @@ void LogAudit::judge(const SimMetadataLog::Record& record, const metadata::Apply
       fence_ = advance->epoch;
     }
   }
+  forget_lost_groups();
 }
 
 // Registering fences all earlier incarnations of the same broker id (invariant 4).

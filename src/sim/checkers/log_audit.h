@@ -49,6 +49,11 @@ class LogAudit {
                     LogPosition at, bool is_excused);
   void judge_run(const metadata::CommitObject& commit, const metadata::Run& run,
                  const metadata::RunOutcome& outcome, LogPosition at, bool is_excused);
+  void judge_group(const metadata::Command& command, const metadata::CommandOutcome& outcome, BrokerId sender,
+                   LogPosition at);
+  template <class GroupCommand>
+  void judge_owner(const GroupCommand& command, BrokerId sender, LogPosition at);
+  void forget_lost_groups();
   void judge_accepted(PartitionHandle partition, const metadata::BatchOutcome& outcome, uint32_t records,
                       LogPosition at);
 
@@ -63,6 +68,12 @@ class LogAudit {
   std::set<metadata::ObjectId> referenced_;
   std::set<std::pair<metadata::ObjectId, uint32_t>> decided_runs_;
   std::map<PartitionHandle, Offset> ends_;
+  // Groups as they were saved last.
+  struct SavedGroup {
+    uint64_t version = 0;
+    int32_t generation = 0;
+  };
+  std::map<std::string, SavedGroup> groups_;
   std::set<std::tuple<PartitionHandle, ProducerId, ProducerEpoch, Sequence>> accepted_;
 };
 

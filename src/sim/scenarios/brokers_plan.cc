@@ -28,6 +28,9 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   plan.faults = draw_faults(random);
   plan.disturbances = static_cast<size_t>(random.between(5, 7));
   plan.limits = random.chance(1, 2) ? Limits::tiny() : Limits();
+  // A member of a group holds three.
+  plan.limits.connections_max = std::max<size_t>(plan.limits.connections_max, 64);
+  plan.limits.connections_per_address_max = plan.limits.connections_max;
   // Mostly so short that uploads fail for good while their producers still wait.
   plan.limits.object_attempt_max = one_of(random, std::array<Duration, 2>{500ms, 2s});
   plan.limits.object_deadline_max = one_of(random, std::array<Duration, 3>{2s, 4s, 30s});
@@ -39,6 +42,8 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   plan.snapshot_after_time = one_of(random, std::array<Duration, 2>{2s, 10s});
   plan.has_stray_writer = random.chance(1, 4);
   plan.workload = WorkloadPlan::draw(random);
+  plan.workload.groups =
+      draw_groups(random, {BrokerId(0), BrokerId(1), BrokerId(2)}, plan.workload.tender.has_value());
   plan.rolls_back = random.chance(1, 8);
   return plan;
 }

@@ -55,6 +55,7 @@ class BrokersRun {
     if (end == RunEnd::kDone) end = run_until([this] { return is_settled(); });
     // What nobody waits for (acks=0, early acknowledgements, late requests) still comes in.
     if (end == RunEnd::kDone) end = wait_for_stillness();
+    if (end == RunEnd::kDone) end = change_owner();
     if (end == RunEnd::kDone) workload_.read_all();
     if (end == RunEnd::kDone) end = run_until([this] { return workload_.has_read_all(); });
     if (end == RunEnd::kDone) check_end();
@@ -167,6 +168,28 @@ class BrokersRun {
            std::ranges::all_of(brokers_, [](const auto& broker) { return broker->is_serving(); });
   }
 
+  // A group's owner dies and comes back, and nothing else happens: its members go on in their generation.
+  RunEnd change_owner() {
+    Groups& groups = workload_.groups();
+    RunEnd end = run_until([&] { return groups.is_settled(); });
+    std::optional<BrokerId> owner = audit_.state().group_owner(plan_.workload.groups.front().name);
+    if (end != RunEnd::kDone || !owner) return end;
+    Groups::Generations before = groups.generations();
+    BrokerMachine& machine = *brokers_.at(static_cast<size_t>(owner->value()));
+    Duration pause(world_.random().between(Duration(1s).count(), Duration(25s).count()));
+    MonotonicTime back_at = world_.now() + pause;
+    world_.after(0ms, [&machine] { machine.crash(CrashKind::kKilled); });
+    world_.after(pause, [&machine] {
+      // A disturbance of before may have brought it back already.
+      if (!machine.node().is_up()) machine.boot();
+    });
+    end = run_until(
+        [&] { return world_.now() > back_at && is_settled() && groups.has_committed_since(back_at + 5s); });
+    if (end == RunEnd::kDone) groups.check_same(before);
+    world_.happened("group.owner_changed");
+    return end;
+  }
+
   RunEnd wait_for_stillness() {
     Stillness stillness(kQuietTime);
     return run_until([&] {
@@ -246,7 +269,11 @@ class BrokersRun {
   StoreWatch watch_{world_, store_, audit_, broker::default_settings().key_namespace, findings_};
   StateSamples samples_{findings_};
   MonotonicTime next_sample_;
-  Workload workload_{world_, network_, findings_, broker_hosts(), plan_.workload};
+  Workload workload_{
+      world_, network_, findings_, broker_hosts(), plan_.workload, [this]() -> const metadata::State& {
+        audit_.catch_up();
+        return audit_.state();
+      }};
   std::vector<std::unique_ptr<BrokerMachine>> brokers_;
   std::unique_ptr<Nemesis> nemesis_;
   std::unique_ptr<Disturbances> disturbances_;

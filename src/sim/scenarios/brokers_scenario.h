@@ -8,12 +8,13 @@
 namespace varve::sim {
 
 // Three brokers on one simulated log and store; at least three producers, one of which keeps changing its broker in
-// mid-sequence; consumers; topics that are deleted and made again. After the faults everything has to finish, and the
-// checkers of sim/checkers/ look at what was promised, what is there and what the log says.
+// mid-sequence; consumers; groups whose members come and go; topics that are deleted and made again. After the faults
+// everything has to finish, a group's owner is changed while nothing else happens, and the checkers of sim/checkers/ look
+// at what was promised, what is there and what the log says.
 Outcome run_brokers(const RunOptions& options);
 
 // Every fault that brokers meet, and every refusal of apply (State::refusal_counts).
-inline constexpr std::array<std::string_view, 149> kBrokersExpected = {
+inline constexpr std::array<std::string_view, 159> kBrokersExpected = {
     "apply.batch.already_committed",
     "apply.batch.bad_run",
     "apply.batch.duplicate",
@@ -58,6 +59,16 @@ inline constexpr std::array<std::string_view, 149> kBrokersExpected = {
     "client.delivery_timeout",
     "client.epoch_bumped",
     "client.fetch_session_lost",
+    "group.commit_error_16",
+    "group.commit_error_25",
+    "group.commit_unanswered",
+    "group.led",
+    "group.member_killed",
+    "group.member_leaves",
+    "group.member_oversleeps",
+    "group.owner_changed",
+    "group.partitions_lost",
+    "group.witnessed",
     "log.append.already_there",
     "log.append.full",
     "log.append.lands_late",

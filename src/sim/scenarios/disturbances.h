@@ -16,7 +16,11 @@ class Disturbances {
 
   void start(size_t count, Duration span);
   // Nothing more happens; what is down or paused is the nemesis's stop() to bring back.
-  void stop() { is_running_ = false; }
+  void stop() {
+    is_running_ = false;
+    log_.forget_cuts();
+    store_.forget_cuts();
+  }
 
  private:
   void disturb();

@@ -9,7 +9,6 @@ using runtime::Task;
 
 namespace {
 
-constexpr BrokerId kStrayBroker{99};
 constexpr Duration kPauseMax = 500ms;
 // Keys of entries that do not count stay clear of those that do.
 constexpr uint64_t kOddKeysFrom = 1'000'000;

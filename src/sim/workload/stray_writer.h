@@ -13,6 +13,9 @@
 
 namespace varve::sim {
 
+// It registers as this one, and serves nobody.
+inline constexpr BrokerId kStrayBroker{99};
+
 // Life: of one run, on a node of its own. start() once; it ends its session when it has written `entries`.
 class StrayWriter {
  public:

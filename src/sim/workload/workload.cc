@@ -13,7 +13,8 @@ constexpr Duration kWitnessGap = 200ms;
 }  // namespace
 
 Workload::Workload(World& world, SimNetwork& network, Findings& findings,
-                   std::vector<std::string> broker_hosts, const WorkloadPlan& plan)
+                   std::vector<std::string> broker_hosts, const WorkloadPlan& plan,
+                   std::function<const metadata::State&()> tail)
     : findings_(findings),
       topics_(world, findings),
       history_(world, topics_, findings),
@@ -36,6 +37,7 @@ Workload::Workload(World& world, SimNetwork& network, Findings& findings,
   for (const ConsumerOptions& consumer : plan.consumers) {
     consumers_.push_back(std::make_unique<Consumer>(context_, next_node(), consumer));
   }
+  groups_ = std::make_unique<Groups>(context_, next_node(), network, plan.groups, std::move(tail));
 }
 
 Workload::~Workload() { stop(); }
@@ -46,6 +48,7 @@ void Workload::start() {
   if (tender_) tender_->start();
   for (auto& producer : producers_) producer->start();
   for (auto& consumer : consumers_) consumer->start();
+  groups_->start();
 }
 
 bool Workload::is_finished() const {
@@ -62,7 +65,17 @@ void Workload::read_all() {
 
 bool Workload::has_read_all() const {
   return std::ranges::all_of(readers_, [](const auto& reader) { return reader->is_finished(); }) &&
-         std::ranges::all_of(consumers_, [this](const auto& consumer) { return has_read_all(*consumer); });
+         std::ranges::all_of(consumers_, [this](const auto& consumer) { return has_read_all(*consumer); }) &&
+         groups_->behind(ends()).empty();
+}
+
+// Of the topics that last, by name.
+Groups::Ends Workload::ends() const {
+  Groups::Ends ends;
+  for (const auto& [key, extent] : readers_.front()->extents()) {
+    ends[topics_.lives().at(key.topic).name][key.partition] = extent.end;
+  }
+  return ends;
 }
 
 bool Workload::has_read_all(const Consumer& consumer) const { return behind(consumer).empty(); }
@@ -100,15 +113,17 @@ std::string Workload::describe() const {
   for (const auto& reader : readers_) {
     if (!reader->is_finished()) text += fmt::format("\n  {} cannot be read", reader->host());
   }
+  text += groups_->describe();
   if (readers_.empty() || !readers_.front()->is_finished()) return text;
   for (const auto& consumer : consumers_) {
     std::string problem = behind(*consumer);
     if (!problem.empty()) text += "\n  " + problem;
   }
-  return text;
+  return text + groups_->behind(ends());
 }
 
 void Workload::stop() {
+  groups_->stop();
   for (auto& node : nodes_) {
     if (node->is_up()) node->crash(CrashKind::kKilled);
   }

@@ -7,6 +7,7 @@
 
 #include "sim/network.h"
 #include "sim/workload/full_reader.h"
+#include "sim/workload/groups.h"
 #include "sim/workload/topic_tender.h"
 #include "sim/workload/witness.h"
 #include "sim/workload/workload_plan.h"
@@ -17,8 +18,9 @@ namespace varve::sim {
 // end(); once is_finished() and nothing is under way any more, read_all(), and once has_read_all() check().
 class Workload {
  public:
+  // tail: the state at the log's tail, now; only groups need it.
   Workload(World& world, SimNetwork& network, Findings& findings, std::vector<std::string> broker_hosts,
-           const WorkloadPlan& plan);
+           const WorkloadPlan& plan, std::function<const metadata::State&()> tail = {});
   ~Workload();
 
   void start();
@@ -26,6 +28,8 @@ class Workload {
   void end() { context_.is_over = true; }
   bool is_over() const { return context_.is_over; }
   bool is_finished() const;
+
+  Groups& groups() { return *groups_; }
 
   // Reads everything from every broker; the consumers have to come to its end too.
   void read_all();
@@ -42,6 +46,7 @@ class Workload {
  private:
   Process& next_node() { return nodes_[next_node_++ % nodes_.size()]->process(); }
   bool has_read_all(const Consumer& consumer) const;
+  Groups::Ends ends() const;
   // The first partition that it has not read to the end; "" if there is none.
   std::string behind(const Consumer& consumer) const;
 
@@ -56,6 +61,7 @@ class Workload {
   std::unique_ptr<TopicTender> tender_;  // nullptr: topics stay as they are made
   std::vector<std::unique_ptr<Producer>> producers_;
   std::vector<std::unique_ptr<Consumer>> consumers_;
+  std::unique_ptr<Groups> groups_;
   std::vector<std::unique_ptr<FullReader>> readers_;
 };
 

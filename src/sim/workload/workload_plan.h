@@ -6,6 +6,7 @@
 
 #include "sim/workload/admin.h"
 #include "sim/workload/consumer.h"
+#include "sim/workload/groups.h"
 #include "sim/workload/producer.h"
 #include "sim/workload/topic_tender.h"
 
@@ -17,6 +18,7 @@ struct WorkloadPlan {
   std::optional<TenderOptions> tender;
   std::vector<ProducerOptions> producers;
   std::vector<ConsumerOptions> consumers;
+  std::vector<GroupOptions> groups;
 
   // Swarm testing: each choice is drawn for itself, so that combinations differ. At least three producers, of which the
   // first keeps changing its broker in mid-sequence and the third is plain, and two consumers.
