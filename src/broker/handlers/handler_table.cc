@@ -60,6 +60,9 @@ bool has_error(const Response& response) {
   if constexpr (requires { response.results.front().error_code; }) {
     if (any_error(response.results)) return true;
   }
+  if constexpr (requires { response.groups.front().error_code; }) {
+    if (any_error(response.groups)) return true;
+  }
   if constexpr (requires { response.topics.front().error_code; }) {
     if (any_error(response.topics)) return true;
   }

@@ -173,7 +173,10 @@ runtime::Task<> Connection::wait_for_turn(bool is_produce) {
 }
 
 runtime::Task<> Connection::wait_while_throttled() {
-  if (executor_.now() < throttled_until_) co_await runtime::sleep_until(throttled_until_);
+  // A Produce that ends meanwhile may make it longer.
+  while (executor_.now() < throttled_until_) {
+    if (co_await runtime::sleep_until(throttled_until_) == runtime::Wake::kStopped) co_return;
+  }
 }
 
 runtime::Task<> Connection::wait_for_change() {

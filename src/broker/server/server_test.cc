@@ -263,6 +263,29 @@ TEST_F(ServerTest, AThrottledClientGetsItsAnswerAtOnceAndItsNextRequestBeginsLat
   EXPECT_GE(runtime_.now() - begin, 200ms);
 }
 
+TEST_F(ServerTest, AProduceThatEndsLaterMakesTheWaitLonger) {
+  start();
+  auto throttled = [](int32_t id, Duration throttle) {
+    Reply reply = ScriptedHandler::reply_with(id);
+    reply.throttle = throttle;
+    return reply;
+  };
+  TestSocket client(port());
+  for (int32_t id : {1, 2, 3}) client.send(produce(id));
+  handler_.wait_for(1);
+  handler_.place(1);
+  handler_.wait_for(2);
+  handler_.answer(1, throttled(1, 100ms));
+  EXPECT_EQ(client.receive_frame(), bytes_of(1));
+  handler_.place(2);
+  MonotonicTime begin = runtime_.now();
+  handler_.answer(2, throttled(2, 400ms));
+  EXPECT_EQ(client.receive_frame(), bytes_of(2));
+  EXPECT_THAT(handler_.wait_for(3), ElementsAre(1, 2, 3));
+  EXPECT_GE(runtime_.now() - begin, 400ms);
+  handler_.answer(3);
+}
+
 TEST_F(ServerTest, StoppingDoesNotWaitForAThrottledClient) {
   start();
   Reply throttled = ScriptedHandler::reply_with(1);

@@ -167,7 +167,7 @@ class VarveBroker(Broker):
     def environment(self):
         # Nothing of the caller's own settings may leak in, nor the counts of ./test, which varve would not know.
         clean = {name: value for name, value in os.environ.items()
-                 if not name.startswith(("KAFSCALE_", "DISKLESS_", "VARVE_"))}
+                 if not name.startswith(("KAFSCALE_", "KAFKA_", "DISKLESS_", "VARVE_"))}
         return {**clean, "KAFSCALE_BROKER_ADDR": self.bootstrap,
                 "KAFSCALE_METRICS_ADDR": f"127.0.0.1:{self.metrics_port}",
                 "KAFSCALE_DATA_DIR": str(self.data_folder), **self.settings}

@@ -1,4 +1,4 @@
-// What waiting members and strange numbers must not do to a broker (invariant 11).
+// What waiting members and strange requests must not do to a broker (invariant 11), and what is counted of them.
 #include "broker/groups_testing.h"
 
 namespace varve::broker {
@@ -6,7 +6,7 @@ namespace {
 
 using sim::RawClient;
 
-class GroupMemoryTest : public GroupsTest {
+class GroupLimitsTest : public GroupsTest {
  protected:
   Task<> expect_answer_soon(RawClient& client) {
     MonotonicTime asked = world_.now();
@@ -16,7 +16,7 @@ class GroupMemoryTest : public GroupsTest {
   }
 };
 
-TEST_F(GroupMemoryTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
+TEST_F(GroupLimitsTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
   Settings settings = settings_of(0);
   settings.limits.frame_bytes_max = 64 * kKiB;
   settings.limits.request_memory_bytes_max = 128 * kKiB;
@@ -50,7 +50,7 @@ TEST_F(GroupMemoryTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
   });
 }
 
-TEST_F(GroupMemoryTest, ACommitMayBeKeptForAsLongAsANumberCanSay) {
+TEST_F(GroupLimitsTest, ACommitMayBeKeptForAsLongAsANumberCanSay) {
   start_brokers(1);
   run([&]() -> Task<> {
     RawClient client = co_await connect();
@@ -63,6 +63,20 @@ TEST_F(GroupMemoryTest, ACommitMayBeKeptForAsLongAsANumberCanSay) {
     committed = co_await client.ask(request, 2);
     EXPECT_EQ(committed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
   });
+}
+
+TEST_F(GroupLimitsTest, DescribingAGroupThatIsNotThereCountsAsAFailedRequest) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    protocol::DescribeGroupsRequest request;
+    request.groups = {"absent"};
+    auto reply = co_await client.ask(request, 6);
+    EXPECT_EQ(reply.groups.at(0).error_code, ErrorCode::kGroupIdNotFound);
+  });
+  EXPECT_NE(brokers_[0]->metrics().to_prometheus_text().find(
+                "kafscale_admin_request_errors_total{api=\"DescribeGroups\"} 1"),
+            std::string::npos);
 }
 
 }  // namespace
