@@ -384,10 +384,7 @@ TEST_F(AlterConfigsTest, AChangeThatDoesNothingYetIsWarnedAboutAndOneOfNothingIs
 
 TEST_F(AlterConfigsTest, WithoutTheLogNothingIsCalledAbsentOrDone) {
   start_brokers(1);
-  Settings closed = settings_of(1);
-  closed.allow_admin_apis = false;
-  add_broker(closed);
-  wait_until_serving();
+  start_closed_broker();
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     co_await create(client, "t");

@@ -161,10 +161,7 @@ TEST_F(CreatePartitionsTest, LimitsRepeatsAndTimeoutsAreToldAndTakeNoOtherTopicW
 
 TEST_F(CreatePartitionsTest, EveryVersionIsServedAndTheSwitchForAdminApisHolds) {
   start_brokers(1);
-  Settings closed = settings_of(1);
-  closed.allow_admin_apis = false;
-  add_broker(closed);
-  wait_until_serving();
+  start_closed_broker();
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     co_await create(client, "t", 1);
@@ -185,9 +182,7 @@ TEST_F(CreatePartitionsTest, EveryVersionIsServedAndTheSwitchForAdminApisHolds) 
 // What one broker has slowly written must not undo what another one has done.
 TEST_F(CreatePartitionsTest, C136TopicsThatAreMadeWidenedAndDeletedAgainAndAgainEndAsTheyWereLeft) {
   start_brokers(2);
-  sim::LogFaults faults;
-  faults.lag_max = 200ms;
-  log_.set_faults(faults);
+  slow_log(200ms);
   run([&]() -> Task<> {
     RawClient one = co_await connect(0);
     RawClient two = co_await connect(1);

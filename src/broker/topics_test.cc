@@ -363,10 +363,7 @@ TEST_F(TopicsTest, ATopicNamedTwiceIsDeletedNeitherTime) {
 }
 
 TEST_F(TopicsTest, WithAdminApisOffTopicsAreNeitherMadeNorDeleted) {
-  Settings settings = settings_of(0);
-  settings.allow_admin_apis = false;
-  add_broker(settings);
-  wait_until_serving();
+  start_closed_broker();
   run([&]() -> Task<> {
     RawClient client = co_await connect();
     EXPECT_EQ(co_await create(client, create_request("t", 1)), ErrorCode::kClusterAuthorizationFailed);
@@ -414,9 +411,7 @@ TEST_F(TopicsTest, C116NamesThatBeginAlikeStayApart) {
 
 TEST_F(TopicsTest, WhatOneBrokerAcknowledgedEveryOtherKnows) {
   start_brokers(3);
-  sim::LogFaults faults;
-  faults.lag_max = 2s;
-  log_.set_faults(faults);
+  slow_log(2s);
   run([&]() -> Task<> {
     RawClient maker = co_await connect(0);
     RawClient asker = co_await connect(1);

@@ -211,6 +211,19 @@ class BrokerFixture : public ::testing::Test {
     for (const auto& broker : brokers_) CHECK(broker->problem().empty(), "{}", broker->problem());
     CHECK(end == RunEnd::kDone, "a broker did not start");
   }
+  // Starts one more, which takes no changes by the admin APIs.
+  void start_closed_broker() {
+    broker::Settings settings = settings_of(static_cast<int32_t>(brokers_.size()));
+    settings.allow_admin_apis = false;
+    add_broker(std::move(settings));
+    wait_until_serving();
+  }
+  // From now on brokers hear of entries so late.
+  void slow_log(Duration lag_max) {
+    LogFaults faults;
+    faults.lag_max = lag_max;
+    log_.set_faults(faults);
+  }
   // From now on each PUT takes seconds.
   void slow_uploads() {
     StoreFaults faults;

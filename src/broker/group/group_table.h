@@ -138,6 +138,10 @@ class GroupTable {
   void reconcile(bool is_reload);
   // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now.
   Entry* find_usable(std::string_view id, GroupErrc& error);
+  // The same for a request of a member of one generation, with the error that the group has for it; nullptr also if that
+  // is not certain yet.
+  template <class Request>
+  Entry* find_of_member(const Request& request, bool is_certain, GroupErrc& error);
   // After every use of the group: sends or holds its answers, saves what changed, sets its timer. The entry may be
   // gone afterwards.
   void settle(Entry& entry);

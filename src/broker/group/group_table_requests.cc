@@ -81,6 +81,17 @@ GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error
   return error == GroupErrc::kNone ? entry : nullptr;
 }
 
+template <class Request>
+GroupTable::Entry* GroupTable::find_of_member(const Request& request, bool is_certain, GroupErrc& error) {
+  Entry* entry = find_usable(request.group, error);
+  if (error != GroupErrc::kNone) return nullptr;
+  error =
+      entry == nullptr ? GroupErrc::kUnknownMember : entry->group.check(request.member, request.generation);
+  if (error == GroupErrc::kNone || is_certain) return entry;
+  error = GroupErrc::kUncertain;
+  return nullptr;
+}
+
 template <class Answer>
 void GroupTable::answer_when_saved(Entry& entry, const Completion<Answer>& done, Answer answer) {
   hold(entry, [done, answer = std::move(answer)](GroupErrc failure) mutable {
@@ -123,13 +134,8 @@ void GroupTable::join(JoinRequest request, Completion<JoinAnswer> done) {
 
 void GroupTable::sync(SyncRequest& request, bool is_certain, Completion<SyncAnswer> done) {
   GroupErrc error = GroupErrc::kNone;
-  Entry* entry = find_usable(request.group, error);
-  if (error == GroupErrc::kNone) {
-    error =
-        entry == nullptr ? GroupErrc::kUnknownMember : entry->group.check(request.member, request.generation);
-    if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
-  }
-  if (entry == nullptr || error == GroupErrc::kUncertain) {
+  Entry* entry = find_of_member(request, is_certain, error);
+  if (entry == nullptr) {
     done.set(SyncAnswer::of(error));
     return;
   }
@@ -140,13 +146,8 @@ void GroupTable::sync(SyncRequest& request, bool is_certain, Completion<SyncAnsw
 
 void GroupTable::heartbeat(const HeartbeatRequest& request, bool is_certain, Completion<GroupErrc> done) {
   GroupErrc error = GroupErrc::kNone;
-  Entry* entry = find_usable(request.group, error);
-  if (error == GroupErrc::kNone) {
-    error =
-        entry == nullptr ? GroupErrc::kUnknownMember : entry->group.check(request.member, request.generation);
-    if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
-  }
-  if (entry == nullptr || error == GroupErrc::kUncertain) {
+  Entry* entry = find_of_member(request, is_certain, error);
+  if (entry == nullptr) {
     done.set(error);
     return;
   }

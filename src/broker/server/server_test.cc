@@ -249,9 +249,7 @@ TEST_F(ServerTest, ARequestBearsTheNameOfTheListenerItCameThrough) {
 
 TEST_F(ServerTest, AThrottledClientGetsItsAnswerAtOnceAndItsNextRequestBeginsLater) {
   start();
-  Reply throttled = ScriptedHandler::reply_with(1);
-  throttled.throttle = 200ms;
-  handler_.answer(1, std::move(throttled));
+  handler_.answer(1, ScriptedHandler::reply_with(1, 200ms));
   handler_.answer(2);
   TestSocket client(port());
   MonotonicTime begin = runtime_.now();
@@ -265,21 +263,16 @@ TEST_F(ServerTest, AThrottledClientGetsItsAnswerAtOnceAndItsNextRequestBeginsLat
 
 TEST_F(ServerTest, AProduceThatEndsLaterMakesTheWaitLonger) {
   start();
-  auto throttled = [](int32_t id, Duration throttle) {
-    Reply reply = ScriptedHandler::reply_with(id);
-    reply.throttle = throttle;
-    return reply;
-  };
   TestSocket client(port());
   for (int32_t id : {1, 2, 3}) client.send(produce(id));
   handler_.wait_for(1);
   handler_.place(1);
   handler_.wait_for(2);
-  handler_.answer(1, throttled(1, 100ms));
+  handler_.answer(1, ScriptedHandler::reply_with(1, 100ms));
   EXPECT_EQ(client.receive_frame(), bytes_of(1));
   handler_.place(2);
   MonotonicTime begin = runtime_.now();
-  handler_.answer(2, throttled(2, 400ms));
+  handler_.answer(2, ScriptedHandler::reply_with(2, 400ms));
   EXPECT_EQ(client.receive_frame(), bytes_of(2));
   EXPECT_THAT(handler_.wait_for(3), ElementsAre(1, 2, 3));
   EXPECT_GE(runtime_.now() - begin, 400ms);
@@ -288,9 +281,7 @@ TEST_F(ServerTest, AProduceThatEndsLaterMakesTheWaitLonger) {
 
 TEST_F(ServerTest, StoppingDoesNotWaitForAThrottledClient) {
   start();
-  Reply throttled = ScriptedHandler::reply_with(1);
-  throttled.throttle = 20s;
-  handler_.answer(1, std::move(throttled));
+  handler_.answer(1, ScriptedHandler::reply_with(1, 20s));
   handler_.answer(2);
   TestSocket client(port());
   client.send(metadata(1));

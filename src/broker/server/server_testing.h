@@ -68,11 +68,13 @@ class ScriptedHandler final : public RequestHandler {
     co_return co_await reply.wait();
   }
 
-  static Reply reply_with(int32_t id) {
+  static Reply reply_with(int32_t id, Duration throttle = {}) {
     ByteWriter writer;
     writer.be<int32_t>(4);
     writer.be(id);
-    return Reply::response({Slice::take(writer.take())});
+    Reply reply = Reply::response({Slice::take(writer.take())});
+    reply.throttle = throttle;
+    return reply;
   }
   // Beforehand or afterwards.
   void answer(int32_t id, std::optional<Reply> reply = std::nullopt) {

@@ -115,30 +115,30 @@ class CommandDecoder {
     return c;
   }
 
+  template <class Value>
+  void read_named(std::map<std::string, Value>& values, Value (*read)(ByteReader&)) {
+    size_t count = reader_.count(2);
+    for (size_t i = 0; i < count && reader_.ok(); ++i) {
+      std::string name = text();
+      // Names rise, so that one map has one encoding.
+      if (!values.empty() && name <= values.rbegin()->first) reader_.fail();
+      values.emplace_hint(values.end(), std::move(name), read(reader_));
+    }
+  }
+
   CreateTopic create_topic() {
     CreateTopic c;
     c.id = uuid();
     c.name = text();
     c.partitions = reader_.unsigned_varint32();
-    size_t configs = reader_.count(2);
-    for (size_t i = 0; i < configs && reader_.ok(); ++i) {
-      std::string name = text();
-      // Names rise, so that one topic has one encoding.
-      if (!c.configs.empty() && name <= c.configs.rbegin()->first) reader_.fail();
-      c.configs.emplace_hint(c.configs.end(), std::move(name), text());
-    }
+    read_named(c.configs, read_text);
     return c;
   }
 
   AlterTopicConfigs alter_topic_configs() {
     AlterTopicConfigs c;
     c.topic = uuid();
-    size_t changes = reader_.count(2);
-    for (size_t i = 0; i < changes && reader_.ok(); ++i) {
-      std::string name = text();
-      if (!c.changes.empty() && name <= c.changes.rbegin()->first) reader_.fail();
-      c.changes.emplace_hint(c.changes.end(), std::move(name), read_nullable(reader_));
-    }
+    read_named(c.changes, read_nullable);
     return c;
   }
 

@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from record_lines import PATIENCE_SECONDS, Record, run_steps
+from record_lines import PATIENCE_SECONDS, RebalanceNotes, record_of, run_steps
 
 
 class AiokafkaDriver:
@@ -124,7 +124,7 @@ class AiokafkaDriver:
         while not log.must_stop():
             found = await consumer.getmany(timeout_ms=100, max_records=100)
             for target, messages in found.items():
-                log.records(target.topic, map(_record, messages))
+                log.records(target.topic, map(record_of, messages))
             if found:
                 offsets = {target: messages[-1].offset + 1 for target, messages in found.items()}
                 try:
@@ -145,24 +145,12 @@ class AiokafkaDriver:
         while time.monotonic() < deadline:
             messages = (await consumer.getmany(target, timeout_ms=500, max_records=count)).get(target)
             if messages:
-                return [_record(message) for message in messages]
+                return [record_of(message) for message in messages]
         raise TimeoutError("no record came")
 
 
-class Listener(ConsumerRebalanceListener):
-    def __init__(self, log):
-        self._log = log
-
-    def on_partitions_revoked(self, revoked):
-        self._log.revoked(map(tuple, revoked))
-
-    def on_partitions_assigned(self, assigned):
-        self._log.assigned(map(tuple, assigned))
-
-
-def _record(message):
-    return Record(message.partition, message.offset, message.timestamp, message.key, message.value,
-                  tuple(message.headers))
+class Listener(RebalanceNotes, ConsumerRebalanceListener):
+    pass
 
 
 run_steps(AiokafkaDriver(sys.argv[1]), sys.argv[2])

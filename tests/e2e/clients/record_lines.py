@@ -136,6 +136,25 @@ class MemberLog:
         self._file.write("\t".join((str(int(time.time() * 1000)), *map(str, fields))) + "\n")
 
 
+class RebalanceNotes:
+    """The half of a rebalance listener that kafka-python and aiokafka share; each adds its own base class."""
+
+    def __init__(self, log):
+        self._log = log
+
+    def on_partitions_revoked(self, revoked):
+        self._log.revoked(map(tuple, revoked))
+
+    def on_partitions_assigned(self, assigned):
+        self._log.assigned(map(tuple, assigned))
+
+
+def record_of(message):
+    """Of a message of kafka-python or aiokafka."""
+    return Record(message.partition, message.offset, message.timestamp, message.key, message.value,
+                  tuple(message.headers))
+
+
 def _places(places):
     return ",".join(":".join(map(str, place)) for place in sorted(places))
 

@@ -204,14 +204,14 @@ func (d *driver) Reset(topic string, offset int64, policy string) (*int64, error
 }
 
 func (d *driver) Member(group string, topics []string, options map[string]string, log *lines.MemberLog) error {
-	gone := func(_ context.Context, _ *kgo.Client, places map[string][]int32) { log.Revoked(placesOf(places)) }
+	gone := func(_ context.Context, _ *kgo.Client, places map[string][]int32) { log.Revoked(lines.PlacesOf(places)) }
 	settings := []kgo.Opt{
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topics...), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.SessionTimeout(session(options)), kgo.HeartbeatInterval(500 * time.Millisecond),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.OnPartitionsAssigned(func(_ context.Context, client *kgo.Client, places map[string][]int32) {
 			member, generation := client.GroupMetadata()
-			log.Added(generation, member, placesOf(places))
+			log.Added(generation, member, lines.PlacesOf(places))
 		}),
 		kgo.OnPartitionsRevoked(gone), kgo.OnPartitionsLost(gone),
 	}
@@ -282,16 +282,6 @@ func session(options map[string]string) time.Duration {
 		}
 	}
 	return 6 * time.Second
-}
-
-func placesOf(places map[string][]int32) []lines.Place {
-	var found []lines.Place
-	for topic, partitions := range places {
-		for _, partition := range partitions {
-			found = append(found, lines.Place{Topic: topic, Partition: partition})
-		}
-	}
-	return found
 }
 
 func lineOf(record *kgo.Record) *lines.Record {

@@ -17,6 +17,17 @@ type Place struct {
 	Offset    int64
 }
 
+// PlacesOf gives the partitions of each topic, as clients list them.
+func PlacesOf(partitions map[string][]int32) []Place {
+	var places []Place
+	for topic, indexes := range partitions {
+		for _, partition := range indexes {
+			places = append(places, Place{Topic: topic, Partition: partition})
+		}
+	}
+	return places
+}
+
 // MemberLog writes the lines of a member step, each to the file at once. Any goroutine may call it.
 type MemberLog struct {
 	mutex sync.Mutex

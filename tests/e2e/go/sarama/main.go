@@ -245,12 +245,12 @@ func (d *driver) Member(group string, topics []string, options map[string]string
 type handler struct{ log *lines.MemberLog }
 
 func (h *handler) Setup(session sarama.ConsumerGroupSession) error {
-	h.log.Assigned(session.GenerationID(), session.MemberID(), placesOf(session))
+	h.log.Assigned(session.GenerationID(), session.MemberID(), lines.PlacesOf(session.Claims()))
 	return nil
 }
 
 func (h *handler) Cleanup(session sarama.ConsumerGroupSession) error {
-	h.log.Revoked(placesOf(session))
+	h.log.Revoked(lines.PlacesOf(session.Claims()))
 	return nil
 }
 
@@ -264,16 +264,6 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 		}
 	}
 	return nil
-}
-
-func placesOf(session sarama.ConsumerGroupSession) []lines.Place {
-	var places []lines.Place
-	for topic, partitions := range session.Claims() {
-		for _, partition := range partitions {
-			places = append(places, lines.Place{Topic: topic, Partition: partition})
-		}
-	}
-	return places
 }
 
 func lineOf(message *sarama.ConsumerMessage) *lines.Record {
