@@ -18,6 +18,15 @@ Task<> Cluster::close() {
   co_await scope_.close();
 }
 
+void Cluster::close_lane(Lane lane) {
+  std::erase_if(connections_, [lane](const auto& entry) {
+    const auto& [place, connection] = entry;
+    if (place.second != lane) return false;
+    connection->close();
+    return true;
+  });
+}
+
 Duration Cluster::backoff(size_t tries) {
   Duration span = options_.backoff_min * (int64_t{1} << std::min<size_t>(tries, 10));
   span = std::min(span, options_.backoff_max);

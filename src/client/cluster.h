@@ -28,7 +28,7 @@ struct ClusterOptions {
 };
 
 // A broker handles the requests of one connection in turn: what may wait there for long (a join, a fetch) takes a
-// lane of its own, which is a connection of its own to each broker.
+// lane of its own, which is a connection of its own to each broker; whoever took it closes it.
 enum class Lane : uint64_t { kShared };
 
 struct AskOptions {
@@ -53,6 +53,8 @@ class Cluster {
   MonotonicTime now() const { return executor_.now(); }
   WallTime wall_now() const { return runtime_.wall_now(); }
   Lane new_lane() { return Lane{++last_lane_}; }
+  // Ends its connections. Nobody uses the lane any more.
+  void close_lane(Lane lane);
   // Before try number `tries` + 1.
   Duration backoff(size_t tries);
 

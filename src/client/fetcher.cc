@@ -34,7 +34,10 @@ ConsumedRecord copy_of(const TopicPartition& at, const RecordView& record, WallT
 Fetcher::Fetcher(Cluster& cluster, FetchOptions options)
     : cluster_(cluster), options_(options), lane_(cluster.new_lane()) {}
 
-Task<> Fetcher::close() { co_await scope_.close(); }
+Task<> Fetcher::close() {
+  co_await scope_.close();
+  cluster_.close_lane(lane_);
+}
 
 void Fetcher::put(const TopicPartition& at, Uuid topic, Offset offset) {
   Place& place = places_[at] = Place();

@@ -204,6 +204,21 @@ TEST_F(GroupConsumerTest, AMemberJoinsInTwoStepsReadsCommitsAndLeaves) {
   EXPECT_EQ(heard_.lines, std::vector<std::string>{"assigned 2"});
 }
 
+TEST_F(GroupConsumerTest, AMemberThatIsClosedLeavesNoConnectionsOfItsOwn) {
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    for (int i = 0; i < 10; ++i) {
+      GroupConsumer consumer(*cluster, options());
+      EXPECT_EQ(co_await read(consumer, 10), 10u);
+      EXPECT_EQ(broker_.open_connections(), 3u);
+      co_await consumer.close();
+      co_await runtime::sleep_for(1s);
+    }
+    EXPECT_EQ(broker_.open_connections(), 1u);
+    co_await cluster->close();
+  });
+}
+
 TEST_F(GroupConsumerTest, AMemberThatReadsNothingStaysAliveByItsHeartbeats) {
   run([&]() -> Task<> {
     auto cluster = make_cluster();

@@ -240,6 +240,7 @@ Task<> Membership::say_goodbye(GroupIdentity who) {
 Task<> Membership::close() {
   state_ = State::kOut;
   co_await scope_.close();
+  cluster_.close_lane(lane_);
 }
 
 }  // namespace varve::client

@@ -235,9 +235,11 @@ Producer::Flight Producer::collect(BrokerId broker, const std::vector<Queue*>& q
   for (Queue* queue : queues) {
     BatchPtr next = next_of(*queue);
     if (next == nullptr) continue;
+    // What stays behind keeps its place in the sequence to itself, and goes on growing.
+    size_t size = next->bytes.empty() ? next->builder.bytes() : next->bytes.size();
+    if (!flight.batches.empty() && bytes + size > options_.request_bytes_max) continue;
     if (options_.is_idempotent && !next->was_sent) number(*queue, *next);
     if (next->bytes.empty()) next->bytes = Slice::take(next->builder.build());
-    if (!flight.batches.empty() && bytes + next->bytes.size() > options_.request_bytes_max) continue;
     bytes += next->bytes.size();
     next->is_in_flight = true;
     next->was_sent = true;

@@ -290,6 +290,30 @@ TEST_F(ScriptedProducerTest, LimitsAreErrorsAtOnceAndCloseEndsWhatIsOpen) {
   });
 }
 
+TEST_F(ScriptedProducerTest, ABatchThatFindsTheRequestFullTakesItsNumberOnlyWhenItGoes) {
+  answer_with([](size_t, const auto&) { return ErrorCode::kNone; });
+  run([&]() -> Task<> {
+    auto cluster = make_cluster();
+    ProducerOptions options = quick();
+    options.request_bytes_max = 900;
+    Producer producer(*cluster, options);
+    producer.start();
+    for (int round = 0; round < 2; ++round) {
+      auto first = producer.send("t", kZero, record_of(std::string(700, 'x')));
+      auto second = producer.send("t", PartitionIndex(1), record_of(std::string(700, 'y')));
+      EXPECT_TRUE(co_await first.wait());
+      EXPECT_TRUE(co_await second.wait());
+    }
+    co_await producer.close();
+    co_await cluster->close();
+  });
+  EXPECT_EQ(broker_.asked[protocol::ApiKey::kProduce], 4u);
+  ASSERT_EQ(seen_.size(), 4u);
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    EXPECT_EQ(seen_[i].header.base_sequence, Sequence(static_cast<int32_t>(i / 2))) << i;
+  }
+}
+
 TEST_F(ScriptedProducerTest, ATopicThatIsNotThereIsWaitedForUntilTheTimeoutOrAnErrorThatStays) {
   run([&]() -> Task<> {
     auto cluster = make_cluster();

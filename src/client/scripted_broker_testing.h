@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -93,6 +94,10 @@ class ScriptedBroker {
     for (auto& weak : streams_) {
       if (auto stream = weak.lock()) stream->close();
     }
+  }
+  size_t open_connections() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(streams_, [](const auto& stream) { return !stream.expired(); }));
   }
   sim::Node& node() { return node_; }
   std::map<protocol::ApiKey, size_t> asked;  // how often
