@@ -4,16 +4,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <vector>
 
 #include "apps/group_load/member.h"
 #include "protocol/messages/create_topics.h"
 #include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/metadata.h"
 #include "runtime/asio/asio_runtime.h"
 #include "runtime/asio/run_blocking.h"
 #include "runtime/task_scope.h"
@@ -29,6 +32,7 @@ using runtime::Task;
 constexpr std::string_view kTopic = "group-load";
 constexpr int16_t kCreateVersion = 7;
 constexpr int16_t kFindVersion = 4;
+constexpr int16_t kMetadataVersion = 12;
 constexpr Duration kCallTimeout = 60s;
 
 // Processor time that the process has used so far; 0 if it is not there.
@@ -57,10 +61,10 @@ class Phase {
     times_.push_back(taken);
     if (result) return;
     ++errors_;
-    if (first_error_.empty()) first_error_ = result.error().message;
+    if (!first_error_) first_error_ = result.error();
   }
-  // False: there were errors.
-  bool report(MonotonicTime end) {
+  // The first error, if there was one.
+  ClientResult<void> report(MonotonicTime end) {
     std::ranges::sort(times_);
     double seconds = std::chrono::duration<double>(end - begin_).count();
     double cpu = cpu_seconds(broker_pid_) - cpu_before_;
@@ -69,9 +73,9 @@ class Phase {
         "broker_cpu_seconds={:.2f}\n",
         name_, seconds, times_.size(), errors_, static_cast<double>(times_.size()) / seconds, at(0.5),
         at(0.99), cpu);
-    if (errors_ > 0) fmt::print("first error: {}\n", first_error_);
     std::fflush(stdout);
-    return errors_ == 0;
+    if (first_error_) return std::unexpected(*first_error_);
+    return {};
   }
 
  private:
@@ -87,7 +91,7 @@ class Phase {
   const double cpu_before_;
   std::vector<Duration> times_;
   uint64_t errors_ = 0;
-  std::string first_error_;
+  std::optional<client::ClientError> first_error_;
 };
 
 // Tasks that are waited for without being asked to stop. On one executor: all are begun by one of its tasks at a stretch.
@@ -123,23 +127,26 @@ class Load {
   Load(runtime::Runtime& runtime, const GroupLoadOptions& options)
       : runtime_(runtime), executor_(runtime.io(0)), options_(options) {}
 
-  Task<bool> run() {
-    auto prepared = co_await prepare();
-    if (!prepared) {
-      fmt::print("cannot begin: {}\n", prepared.error().message);
-      co_await close();
-      co_return false;
-    }
-    bool is_clean = true;
-    is_clean &= co_await measure("join and sync, all groups at once", &Load::join_all);
-    is_clean &= co_await measure("heartbeats and commits at clients' pace", &Load::pace_all);
-    is_clean &= co_await measure("heartbeats without pause", &Load::heartbeat_without_pause);
-    is_clean &= co_await measure("commits without pause", &Load::commit_without_pause);
-    co_await close();
-    co_return is_clean;
+  Task<ClientResult<void>> run() {
+    auto result = co_await prepare();
+    const std::array works = {
+        Work{"join and sync, all groups at once", &Load::join_all},
+        Work{"heartbeats and commits at clients' pace", &Load::pace_all},
+        Work{"heartbeats without pause", &Load::heartbeat_without_pause},
+        Work{"commits without pause", &Load::commit_without_pause},
+    };
+    for (size_t i = 0; result && i < works.size(); ++i) result = co_await measure(works[i]);
+    for (const auto& connection : connections_) connection->close();
+    co_await connections_scope_.close();
+    co_return result;
   }
 
  private:
+  struct Work {
+    std::string_view name;
+    Task<> (Load::*run)();
+  };
+
   Task<ClientResult<std::shared_ptr<Connection>>> connect() {
     auto stream =
         co_await runtime_.network().connect({options_.host, options_.port}, executor_.now() + kCallTimeout);
@@ -151,46 +158,66 @@ class Load {
   Task<ClientResult<void>> prepare() {
     auto first = co_await connect();
     if (!first) co_return pass_error(first);
+    auto has_topic = co_await make_topic(*first);
+    if (!has_topic) co_return has_topic;
+    // Apache Kafka makes its topic of groups when it is first asked for a coordinator.
+    protocol::FindCoordinatorRequest find;
+    find.coordinator_keys = {"group-load-0"};
+    auto found = co_await Connection::ask(*first, std::move(find), kFindVersion, deadline());
+    if (!found) co_return pass_error(found);
+    (*first)->close();
+    size_t wanted = size_t{options_.groups} * options_.members;
+    for (size_t i = 0; i < wanted; ++i) {
+      auto connection = co_await connect();
+      // One that is not let in is closed at once.
+      if (connection) {
+        auto let_in = co_await Connection::negotiate(*connection, deadline());
+        if (!let_in) connection = pass_error(let_in);
+      }
+      if (!connection) co_return not_let_in(i, wanted, connection.error());
+      members_.push_back(std::make_unique<Member>(
+          executor_, fmt::format("group-load-{}", i / options_.members), std::string(kTopic), *connection));
+      connections_.push_back(std::move(*connection));
+    }
+    co_return ClientResult<void>();
+  }
+
+  // With a partition for each member of a group.
+  Task<ClientResult<void>> make_topic(std::shared_ptr<Connection> connection) {
     protocol::CreateTopicsRequest create;
     auto& topic = create.topics.emplace_back();
     topic.name = kTopic;
     topic.num_partitions = static_cast<int32_t>(options_.members);
     topic.replication_factor = 1;
-    auto created =
-        co_await Connection::ask(*first, std::move(create), kCreateVersion, executor_.now() + kCallTimeout);
+    auto created = co_await Connection::ask(connection, std::move(create), kCreateVersion, deadline());
     if (!created) co_return pass_error(created);
     ErrorCode code = created->topics.at(0).error_code;
-    if (code != ErrorCode::kNone && code != ErrorCode::kTopicAlreadyExists) {
-      co_return client::refused(code, "CreateTopics");
-    }
-    // Apache Kafka makes its topic of groups when it is first asked for a coordinator.
-    protocol::FindCoordinatorRequest find;
-    find.coordinator_keys = {"group-load-0"};
-    auto found =
-        co_await Connection::ask(*first, std::move(find), kFindVersion, executor_.now() + kCallTimeout);
+    if (code == ErrorCode::kNone) co_return ClientResult<void>();
+    if (code != ErrorCode::kTopicAlreadyExists) co_return client::refused(code, "CreateTopics");
+    protocol::MetadataRequest look;
+    look.topics.emplace();
+    look.topics->emplace_back().name = kTopic;
+    auto found = co_await Connection::ask(connection, std::move(look), kMetadataVersion, deadline());
     if (!found) co_return pass_error(found);
-    (*first)->close();
-    for (uint32_t group = 0; group < options_.groups; ++group) {
-      for (uint32_t i = 0; i < options_.members; ++i) {
-        auto connection = co_await connect();
-        if (!connection) co_return pass_error(connection);
-        connections_.push_back(*connection);
-        members_.push_back(std::make_unique<Member>(executor_, fmt::format("group-load-{}", group),
-                                                    std::string(kTopic), std::move(*connection)));
-      }
-    }
-    co_return ClientResult<void>();
+    size_t partitions = found->topics.at(0).partitions.size();
+    if (partitions >= options_.members) co_return ClientResult<void>();
+    client::ClientError error{client::ClientErrc::kRefused, ErrorCode::kInvalidPartitions, {}};
+    error.message = fmt::format(
+        "topic '{}' is there with {} partitions, and {} members of a group need one each: delete it", kTopic,
+        partitions, options_.members);
+    co_return std::unexpected(std::move(error));
   }
 
-  Task<> close() {
-    for (const auto& connection : connections_) connection->close();
-    connections_scope_.request_stop();
-    co_await connections_scope_.close();
+  static std::unexpected<client::ClientError> not_let_in(size_t number, size_t wanted,
+                                                         client::ClientError error) {
+    error.message = fmt::format("connection {} of {}: {}; {}", number + 1, wanted, error.message, kNeeds);
+    return std::unexpected(std::move(error));
   }
+  MonotonicTime deadline() const { return executor_.now() + kCallTimeout; }
 
-  Task<bool> measure(std::string_view name, Task<> (Load::*work)()) {
-    phase_.emplace(name, executor_.now(), options_.broker_pid);
-    co_await (this->*work)();
+  Task<ClientResult<void>> measure(Work work) {
+    phase_.emplace(work.name, executor_.now(), options_.broker_pid);
+    co_await (this->*work.run)();
     co_return phase_->report(executor_.now());
   }
   MonotonicTime phase_end() const { return executor_.now() + std::chrono::seconds(options_.seconds); }
@@ -254,10 +281,16 @@ class Load {
 
 }  // namespace
 
+Task<ClientResult<void>> load_groups(runtime::Runtime& runtime, const GroupLoadOptions& options) {
+  Load load(runtime, options);
+  co_return co_await load.run();
+}
+
 int run_group_load(const GroupLoadOptions& options) {
   runtime::AsioRuntime runtime({.io_threads = 1, .disk_threads = 1});
-  Load load(runtime, options);
-  return runtime::run_blocking(runtime.io(0), load.run()) ? 0 : 1;
+  auto done = runtime::run_blocking(runtime.io(0), load_groups(runtime, options));
+  if (!done) fmt::print(stderr, "{}\n", done.error().message);
+  return done ? 0 : 1;
 }
 
 }  // namespace varve::apps

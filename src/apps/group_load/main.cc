@@ -1,4 +1,6 @@
 // The program that measures consumer groups: see docs/performance.md.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "apps/group_load/group_load.h"
@@ -15,6 +17,7 @@ int main(int argc, char** argv) {
   program.add_option("--heartbeat-ms", options.heartbeat_ms, "Between two heartbeats of a member");
   program.add_option("--commit-ms", options.commit_ms, "Between two commits of a member");
   program.add_option("--broker-pid", options.broker_pid, "Process of the broker, for its processor time");
+  program.footer(fmt::format("Beforehand: {}.", varve::apps::kNeeds));
   CLI11_PARSE(program, argc, argv);
   return varve::apps::run_group_load(options);
 }
