@@ -7,6 +7,8 @@ namespace {
 constexpr Duration kSeeOwnEntryWithin = 2s;
 // A full log is asked again after this.
 constexpr Duration kFullPause = 200ms;
+// From the start of one append to that of the next if it would hold nothing but committed offsets.
+constexpr Duration kBetweenOffsetCommits = 2ms;
 
 }  // namespace
 
@@ -37,21 +39,27 @@ bool MetadataClient::Impl::is_fatal(LogErrc code) {
 Task<> MetadataClient::Impl::append_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
   struct Next {
-    std::optional<Proposer::Outgoing> outgoing;
-    LogPosition applied;
+    std::optional<Proposer::Outgoing> outgoing{};
+    LogPosition applied{};
+    std::optional<Completion<Done>> wait_for{};  // before there is anything to append
   };
+  MonotonicTime started;
   while (!context.stop.stop_requested()) {
     Completion<Done> work = co_await call(runtime.core(), [this] { return core.proposer().work(); });
     co_await runtime::wait_until(work, MonotonicTime::never(), Done{});
     if (context.stop.stop_requested()) break;
-    Next next = co_await call(runtime.core(), [this] {
+    MonotonicTime gather_until = started + kBetweenOffsetCommits;
+    Next next = co_await call(runtime.core(), [this, gather_until] {
+      if (runtime.now() < gather_until && core.proposer().may_wait())
+        return Next{.wait_for = core.proposer().work_that_cannot_wait()};
       core.sent_entry(runtime.now());
-      return Next{core.proposer().outgoing(core.state().feature_level(), runtime.wall_now()),
-                  core.state().position()};
+      return Next{.outgoing = core.proposer().outgoing(core.state().feature_level(), runtime.wall_now()),
+                  .applied = core.state().position()};
     });
+    if (next.wait_for) co_await runtime::wait_until(*next.wait_for, gather_until, Done{});
     if (!next.outgoing) continue;
 
-    MonotonicTime started = runtime.now();
+    started = runtime.now();
     auto appended =
         co_await log.append(next.outgoing->key, next.applied, next.outgoing->bytes, next.outgoing->room);
     MonotonicTime answered = runtime.now();

@@ -13,6 +13,8 @@ bool frees_room(const Command& command) {
          std::holds_alternative<DeleteTopic>(command);
 }
 
+bool is_offset_commit(const Command& command) { return std::holds_alternative<CommitOffsets>(command); }
+
 }  // namespace
 
 void Proposer::propose(std::vector<Command> commands, runtime::Completion<ProposeResult> completion) {
@@ -177,8 +179,28 @@ runtime::Completion<runtime::Done> Proposer::work() {
   return *waiter_;
 }
 
+bool Proposer::may_wait() const {
+  if (is_stopped_ || !is_registered_ || in_flight_) return false;
+  size_t bytes = kEntryFrameBytesMax;
+  for (const Proposal& proposal : queue_) {
+    if (!std::ranges::all_of(proposal.commands, is_offset_commit)) return false;
+    bytes += proposal.bytes;
+  }
+  return bytes <= kMaxEntryBytes;
+}
+
+runtime::Completion<runtime::Done> Proposer::work_that_cannot_wait() {
+  impatient_waiter_.emplace();
+  if (!may_wait()) impatient_waiter_->set(runtime::Done{});
+  return *impatient_waiter_;
+}
+
 void Proposer::wake() {
   if (waiter_) waiter_->set(runtime::Done{});
+  if (impatient_waiter_ && !may_wait()) {
+    impatient_waiter_->set(runtime::Done{});
+    impatient_waiter_.reset();
+  }
 }
 
 void Proposer::requeue_in_flight() {

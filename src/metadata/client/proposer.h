@@ -58,6 +58,12 @@ class Proposer {
   // Set when outgoing() may have something new. At most one waiter.
   runtime::Completion<runtime::Done> work();
 
+  // Whether what there is to do is only commits of offsets that an entry to come has room for: each entry costs a
+  // sync of the log, and a commit does not mind to wait a little for others.
+  bool may_wait() const;
+  // Set when may_wait() is over. At most one waiter.
+  runtime::Completion<runtime::Done> work_that_cannot_wait();
+
   // Sequence of the newest entry handed out; 0 before the first.
   EntrySequence last_sequence() const { return last_sequence_; }
 
@@ -90,6 +96,7 @@ class Proposer {
   std::deque<Proposal> queue_;
   std::optional<InFlight> in_flight_;
   std::optional<runtime::Completion<runtime::Done>> waiter_;
+  std::optional<runtime::Completion<runtime::Done>> impatient_waiter_;
 };
 
 }  // namespace varve::metadata

@@ -207,6 +207,34 @@ TEST_F(ProposerTest, StoppingAnswersEverybody) {
   EXPECT_FALSE(is_open(completions[2]));
 }
 
+TEST_F(ProposerTest, CommitsOfOffsetsMayWaitUntilSomethingElseComesOrAnEntryIsFull) {
+  auto commit = [this](size_t bytes) {
+    completions.emplace_back();
+    proposer.propose({CommitOffsets{.group = std::string(bytes, 'g')}}, completions.back());
+  };
+  commit(10);
+  EXPECT_TRUE(proposer.may_wait());
+  auto until = proposer.work_that_cannot_wait();
+  commit(10);
+  EXPECT_FALSE(until.is_set());
+  propose();
+  EXPECT_TRUE(until.is_set());
+  EXPECT_FALSE(proposer.may_wait());
+  EXPECT_TRUE(proposer.work_that_cannot_wait().is_set());
+  auto sent = outgoing();
+  EXPECT_EQ(decode_entry(sent->bytes.view())->commands.size(), 3U);
+  proposer.applied(applied_outcome(sent->key.sequence, 3));
+
+  until = proposer.work_that_cannot_wait();
+  for (int i = 0; i < 3; ++i) commit(kMaxEntryBytes / 4);
+  EXPECT_FALSE(until.is_set());
+  commit(kMaxEntryBytes / 4);
+  EXPECT_TRUE(until.is_set()) << "more than an entry holds";
+
+  until = proposer.work_that_cannot_wait();
+  EXPECT_TRUE(until.is_set());
+}
+
 TEST_F(ProposerTest, AnEntryHoldsAtMostItsLimit) {
   for (int i = 0; i < 40; ++i) {
     completions.emplace_back();
