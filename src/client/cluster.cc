@@ -10,6 +10,22 @@ using protocol::ErrorCode;
 using runtime::Address;
 using runtime::Task;
 
+namespace {
+
+ClientResult<TopicInfo> info_of(const std::string& name, MonotonicTime asked_at,
+                                const protocol::MetadataResponse::MetadataResponseTopic& row) {
+  if (row.error_code != ErrorCode::kNone) return refused(row.error_code, fmt::format("topic {}", name));
+  TopicInfo info{.id = row.topic_id, .leaders = {}, .asked_at = asked_at};
+  info.leaders.assign(row.partitions.size(), kNoBroker);
+  for (const auto& partition : row.partitions) {
+    auto index = static_cast<size_t>(partition.partition_index.value());
+    if (index < info.leaders.size()) info.leaders[index] = partition.leader_id;
+  }
+  return info;
+}
+
+}  // namespace
+
 Cluster::Cluster(runtime::Runtime& runtime, runtime::Executor& executor, ClusterOptions options)
     : runtime_(runtime), executor_(executor), options_(std::move(options)), random_(runtime.random_seed()) {}
 
@@ -117,20 +133,14 @@ Task<ClientResult<TopicInfo>> Cluster::topic(std::string name) {
   protocol::MetadataRequest request;
   request.topics.emplace();
   request.topics->emplace_back().name = name;
-  TopicInfo info{.id = {}, .leaders = {}, .asked_at = now()};
+  MonotonicTime asked_at = now();
   auto response = co_await ask_metadata(std::move(request));
   if (!response) co_return pass_error(response);
   if (response->topics.size() != 1) co_return failed(ClientErrc::kMalformed, "Metadata of another topic");
-  const auto& row = response->topics.front();
-  if (row.error_code != ErrorCode::kNone) co_return refused(row.error_code, fmt::format("topic {}", name));
-  info.id = row.topic_id;
-  info.leaders.assign(row.partitions.size(), kNoBroker);
-  for (const auto& partition : row.partitions) {
-    auto index = static_cast<size_t>(partition.partition_index.value());
-    if (index < info.leaders.size()) info.leaders[index] = partition.leader_id;
-  }
-  topics_.insert_or_assign(name, info);
-  co_return info;
+  ClientResult<TopicInfo> answer = info_of(name, asked_at, response->topics.front());
+  if (options_.heard_of_topic) options_.heard_of_topic(name, asked_at, answer);
+  if (answer) topics_.insert_or_assign(name, *answer);
+  co_return answer;
 }
 
 Task<ClientResult<BrokerId>> Cluster::coordinator(std::string group) {

@@ -25,6 +25,9 @@ struct ClusterOptions {
   Duration backoff_max = 1s;
   // Which of the versions that both sides know to use for an API; null: the highest.
   std::function<int16_t(protocol::ApiKey, VersionRange)> choose_version{};
+  // Hears what a broker says of a topic, and when it was asked; null: nobody does.
+  std::function<void(const std::string& topic, MonotonicTime asked_at, const ClientResult<TopicInfo>&)>
+      heard_of_topic{};
 };
 
 // A broker handles the requests of one connection in turn: what may wait there for long (a join, a fetch) takes a

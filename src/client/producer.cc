@@ -45,8 +45,10 @@ Completion<Producer::Result> already(Producer::Result result) {
 
 }  // namespace
 
-Producer::Producer(Cluster& cluster, ProducerOptions options) : cluster_(cluster), options_(options) {
+Producer::Producer(Cluster& cluster, ProducerOptions options, ProducerListener* listener)
+    : cluster_(cluster), options_(options), listener_(listener == nullptr ? no_listener_ : *listener) {
   CHECK(!options_.is_idempotent || options_.acks == -1, "an idempotent producer waits for all");
+  CHECK(!options_.is_idempotent || options_.sends_again, "an idempotent producer sends again");
   CHECK(options_.requests_in_flight_max >= 1 && options_.requests_in_flight_max <= kOpenBatchesMax,
         "requests in flight");
 }
@@ -69,6 +71,8 @@ Completion<Producer::Result> Producer::send(const std::string& topic, PartitionI
               queue.open.back()->builder.bytes() + bytes <= options_.batch_bytes_max;
   if (!fits) {
     queue.open.push_back(std::make_shared<Batch>(protocol::records::BatchOptions{.codec = options_.codec}));
+    queue.open.back()->number = ++batches_;
+    queue.open.back()->at = queue.at;
     queue.open.back()->made_at = cluster_.now();
   }
   Batch& batch = *queue.open.back();
@@ -111,6 +115,7 @@ Task<> Producer::send_loop() {
   runtime::TaskContext& context = co_await runtime::this_context();
   while (!context.stop.stop_requested()) {
     waiter_.emplace();
+    MonotonicTime begun = cluster_.now();
     for (auto& [at, queue] : queues_) {
       expire(queue);
       restart(queue);
@@ -120,24 +125,23 @@ Task<> Producer::send_loop() {
       co_await runtime::sleep_for(cluster_.backoff(1));
       continue;
     }
-    for (const auto& [broker, queues] : co_await group_by_leader()) send_to(broker, queues);
-    co_await runtime::wait_until(*waiter_, next_time(), Done{});
+    for (const auto& [broker, queues] : co_await group_by_broker()) send_to(broker, queues);
+    co_await runtime::wait_until(*waiter_, next_time(begun), Done{});
   }
 }
 
-// When something may become due that nobody wakes us for.
-MonotonicTime Producer::next_time() const {
+MonotonicTime Producer::next_time(MonotonicTime since) const {
   MonotonicTime next = MonotonicTime::never();
   for (const auto& [at, queue] : queues_) {
     if (queue.open.empty()) continue;
     MonotonicTime end = queue.open.front()->made_at + options_.delivery_timeout;
     for (MonotonicTime when : {end, queue.open.back()->made_at + options_.linger, queue.not_before}) {
       // What is late is under way, and wakes us when it comes back.
-      if (when > cluster_.now()) next = std::min(next, when);
+      if (when > since) next = std::min(next, when);
     }
   }
   for (const auto& [id, broker] : brokers_) {
-    if (broker.not_before > cluster_.now()) next = std::min(next, broker.not_before);
+    if (broker.not_before > since) next = std::min(next, broker.not_before);
   }
   return next;
 }
@@ -160,7 +164,7 @@ Task<bool> Producer::get_identity() {
   co_return true;
 }
 
-Task<std::map<BrokerId, std::vector<Producer::Queue*>>> Producer::group_by_leader() {
+Task<std::map<BrokerId, std::vector<Producer::Queue*>>> Producer::group_by_broker() {
   std::map<BrokerId, std::vector<Queue*>> groups;
   for (auto& [at, queue] : queues_) {
     if (cluster_.now() < queue.not_before || next_of(queue) == nullptr) continue;
@@ -174,7 +178,7 @@ Task<std::map<BrokerId, std::vector<Producer::Queue*>>> Producer::group_by_leade
       queue.not_before = cluster_.now() + cluster_.backoff(2);
     } else {
       enter(queue, topic->id);
-      if (!queue.must_restart) groups[topic->leaders[index]].push_back(&queue);
+      if (!queue.must_restart) groups[listener_.route(at, topic->leaders[index])].push_back(&queue);
     }
   }
   co_return groups;
@@ -200,12 +204,16 @@ void Producer::send_to(BrokerId id, const std::vector<Queue*>& queues) {
   }
   Flight flight = collect(id, queues);
   if (flight.batches.empty()) return;
+  for (const auto& [queue, batch] : flight.batches) listener_.sending(*batch, connection);
   protocol::ProduceRequest request = request_for(flight);
   if (options_.acks == 0) {
     bool is_posted = connection->post_without_reply(request, *version);
     Result result = Delivery{};
     if (!is_posted) result = failed(ClientErrc::kDisconnected, "the connection is gone");
-    for (auto& [queue, batch] : flight.batches) resolve(*queue, batch, result);
+    for (auto& [queue, batch] : flight.batches) {
+      batch->may_be_stored = is_posted;
+      resolve(*queue, batch, result);
+    }
     return wake();
   }
   ++broker.in_flight;
@@ -225,12 +233,13 @@ Task<> Producer::connect(BrokerId id) {
     broker.not_before = cluster_.now() + cluster_.backoff(broker.failures);
     // It may be led elsewhere by now.
     for (const auto& [at, queue] : queues_) cluster_.forget_topic(at.topic);
+    listener_.unreachable(id);
   }
   wake();
 }
 
 Producer::Flight Producer::collect(BrokerId broker, const std::vector<Queue*>& queues) {
-  Flight flight{broker, {}};
+  Flight flight{broker, cluster_.now(), {}};
   size_t bytes = 0;
   for (Queue* queue : queues) {
     BatchPtr next = next_of(*queue);
@@ -244,6 +253,7 @@ Producer::Flight Producer::collect(BrokerId broker, const std::vector<Queue*>& q
     next->is_in_flight = true;
     next->was_sent = true;
     next->went_first = queue->open.front() == next;
+    next->topic = queue->topic;
     ++next->tries;
     flight.batches.emplace_back(queue, std::move(next));
   }
@@ -288,10 +298,10 @@ void Producer::number(Queue& queue, Batch& batch) {
   batch.ordinal = queue.numbered++;
   batch.producer_id = queue.producer_id;
   batch.epoch = queue.epoch;
-  Sequence first(static_cast<int32_t>(queue.next_sequence));
+  batch.first_sequence = Sequence(static_cast<int32_t>(queue.next_sequence));
   queue.next_sequence = (queue.next_sequence + batch.records) % kSequences;
   if (batch.bytes.empty()) {
-    batch.builder.set_producer(batch.producer_id, batch.epoch, first);
+    batch.builder.set_producer(batch.producer_id, batch.epoch, batch.first_sequence);
     return;
   }
   // Sent under another number before.
@@ -299,7 +309,7 @@ void Producer::number(Queue& queue, Batch& batch) {
   auto header = protocol::records::BatchHeader::decode(bytes);
   header.producer_id = batch.producer_id;
   header.producer_epoch = batch.epoch;
-  header.base_sequence = first;
+  header.base_sequence = batch.first_sequence;
   header.encode(bytes);
   protocol::records::seal(bytes);
   batch.bytes = Slice::take(std::move(bytes));
@@ -308,7 +318,7 @@ void Producer::number(Queue& queue, Batch& batch) {
 protocol::ProduceRequest Producer::request_for(const Flight& flight) const {
   protocol::ProduceRequest request;
   request.acks = options_.acks;
-  request.timeout_ms = static_cast<int32_t>(options_.request_timeout / 1ms);
+  request.timeout_ms = static_cast<int32_t>(options_.ack_timeout / 1ms);
   for (const auto& [queue, batch] : flight.batches) {
     if (request.topic_data.empty() || request.topic_data.back().name != queue->at.topic) {
       request.topic_data.emplace_back().name = queue->at.topic;

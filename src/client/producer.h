@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cluster.h"
+#include "client/producer_listener.h"
 #include "protocol/messages/produce.h"
 #include "protocol/records/builder.h"
 
@@ -25,7 +25,10 @@ struct ProducerOptions {
   size_t buffer_bytes_max = 32 * kMiB;  // of records not yet delivered
   size_t requests_in_flight_max = 5;    // to each broker; 1 to 5 if idempotent
   Duration delivery_timeout = 120s;     // from send() to the result
-  Duration request_timeout = 30s;       // of the broker, and of the answer
+  Duration ack_timeout = 30s;           // of the broker, in the request
+  Duration request_timeout = 30s;       // of the answer
+  // Only if it is not idempotent; then what is sent again may be stored twice.
+  bool sends_again = true;
 };
 
 struct NewRecord {
@@ -33,13 +36,6 @@ struct NewRecord {
   std::optional<std::string> value;
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
   std::optional<WallTime> timestamp;  // nullopt: now
-};
-
-struct Delivery {
-  Uuid topic;
-  PartitionIndex partition;
-  Offset offset{-1};  // -1: stored, but nobody said where (acks=0, or a retry of what was stored long ago)
-  WallTime append_time{-1};  // -1: the topic keeps the records' own
 };
 
 // How it numbers, orders and repeats is KIP-98 and KIP-360: what is sent again keeps its sequence and goes alone and in
@@ -52,7 +48,8 @@ class Producer {
  public:
   using Result = ClientResult<Delivery>;
 
-  Producer(Cluster& cluster, ProducerOptions options);
+  // listener: may be null; outlives the producer.
+  Producer(Cluster& cluster, ProducerOptions options, ProducerListener* listener = nullptr);
   void start();
 
   // Set once the record is delivered or given up; await it, or not. kOverLimit at once when the buffer is full or the
@@ -67,21 +64,14 @@ class Producer {
   size_t buffered_bytes() const { return buffered_bytes_; }
 
  private:
-  struct Batch {
+  struct Batch : ProducedBatch {
     explicit Batch(const protocol::records::BatchOptions& options) : builder(options) {}
     protocol::records::BatchBuilder builder;  // until it is built
-    Slice bytes;
     size_t buffered_bytes = 0;
-    uint32_t records = 0;
     std::vector<runtime::Completion<Result>> waiting;  // by record
-    MonotonicTime made_at;
-    ProducerId producer_id = kNoProducerId;
-    ProducerEpoch epoch = kNoProducerEpoch;
     bool is_in_flight = false;
-    bool was_sent = false;       // as it is numbered now
-    bool may_be_stored = false;  // by some try that got no clear answer
-    bool went_first = false;     // when it was sent last, all before it was resolved
-    uint64_t ordinal = 0;        // among those numbered for its partition
+    bool was_sent = false;  // as it is numbered now
+    uint64_t ordinal = 0;   // among those numbered for its partition
     size_t tries = 0;
   };
   using BatchPtr = std::shared_ptr<Batch>;
@@ -99,6 +89,7 @@ class Producer {
   };
   struct Flight {
     BrokerId broker;
+    MonotonicTime sent_at;
     std::vector<std::pair<Queue*, BatchPtr>> batches;
   };
   struct Broker {
@@ -111,8 +102,8 @@ class Producer {
 
   runtime::Task<> send_loop();
   runtime::Task<bool> get_identity();
-  // Where the partitions that have something to send are led.
-  runtime::Task<std::map<BrokerId, std::vector<Queue*>>> group_by_leader();
+  // Where what there is to send goes.
+  runtime::Task<std::map<BrokerId, std::vector<Queue*>>> group_by_broker();
   runtime::Task<> connect(BrokerId broker);
   void send_to(BrokerId broker, const std::vector<Queue*>& queues);
   Flight collect(BrokerId broker, const std::vector<Queue*>& queues);
@@ -128,19 +119,24 @@ class Producer {
   protocol::ProduceRequest request_for(const Flight& flight) const;
 
   void settle(const Flight& flight, const ClientResult<protocol::ProduceResponse>& response);
-  void settle_one(const Flight& flight, Queue& queue, const BatchPtr& batch, const Row* row);
+  void settle_one(Queue& queue, const BatchPtr& batch, const Row* row);
   void refused_by(Queue& queue, const BatchPtr& batch, const Row& row);
-  void try_again(Queue& queue, Batch& batch);
+  // Unless it may not.
+  void try_again(Queue& queue, const BatchPtr& batch, const ClientError& why);
   void resolve(Queue& queue, const BatchPtr& batch, const Result& result);
   void fail_all(Queue& queue, const ClientError& error);
   void expire(Queue& queue);
   void restart(Queue& queue);
   bool has_open() const;
-  MonotonicTime next_time() const;
+  // When something becomes due that nobody wakes us for; what did until `since` has been dealt with.
+  MonotonicTime next_time(MonotonicTime since) const;
   void wake();
 
   Cluster& cluster_;
   const ProducerOptions options_;
+  ProducerListener no_listener_;
+  ProducerListener& listener_;
+  uint64_t batches_ = 0;
   std::map<TopicPartition, Queue> queues_;
   std::map<BrokerId, Broker> brokers_;
   size_t buffered_bytes_ = 0;

@@ -30,7 +30,7 @@ bool leaves_doubt(ErrorCode code) {
 Task<> Producer::await_reply(Cluster::ConnectionPtr connection, Connection::Posted posted, int16_t version,
                              Flight flight) {
   auto response = co_await Connection::reply<protocol::ProduceRequest>(
-      std::move(connection), std::move(posted), version, cluster_.now() + options_.request_timeout);
+      std::move(connection), std::move(posted), version, flight.sent_at + options_.request_timeout);
   --brokers_[flight.broker].in_flight;
   settle(flight, response);
   wake();
@@ -39,9 +39,11 @@ Task<> Producer::await_reply(Cluster::ConnectionPtr connection, Connection::Post
 void Producer::settle(const Flight& flight, const ClientResult<protocol::ProduceResponse>& response) {
   std::map<std::pair<Uuid, PartitionIndex>, const Row*> by_id;
   std::map<TopicPartition, const Row*> by_name;
+  ProduceTry outcome{.broker = flight.broker, .sent_at = flight.sent_at, .batches = flight.batches.size()};
   if (response) {
     for (const auto& topic : response->responses) {
       for (const Row& row : topic.partition_responses) {
+        ++outcome.rows;
         by_id[{topic.topic_id, row.index}] = &row;
         by_name[{topic.name, row.index}] = &row;
       }
@@ -53,68 +55,73 @@ void Producer::settle(const Flight& flight, const ClientResult<protocol::Produce
     // Rows have a name up to version 12, then an id.
     if (auto named = by_name.find(queue->at); named != by_name.end()) {
       row = named->second;
-    } else if (auto found = by_id.find({queue->topic, queue->at.partition}); found != by_id.end()) {
+    } else if (auto found = by_id.find({batch->topic, queue->at.partition}); found != by_id.end()) {
       row = found->second;
     }
-    settle_one(flight, *queue, batch, row);
+    bool is_clear = row != nullptr && !leaves_doubt(row->error_code);
+    batch->may_be_stored = batch->may_be_stored || !is_clear;
+    outcome.error = row == nullptr ? std::nullopt : std::optional(row->error_code);
+    outcome.offset = row == nullptr ? Offset(-1) : row->base_offset;
+    outcome.message = row == nullptr ? "" : row->error_message.value_or("");
+    listener_.answered(*batch, outcome);
+    settle_one(*queue, batch, row);
   }
 }
 
-void Producer::settle_one(const Flight& flight, Queue& queue, const BatchPtr& batch, const Row* row) {
+void Producer::settle_one(Queue& queue, const BatchPtr& batch, const Row* row) {
   if (row == nullptr) {
-    batch->may_be_stored = true;
     cluster_.forget_topic(queue.at.topic);
-    return try_again(queue, *batch);
+    return try_again(queue, batch, {ClientErrc::kDisconnected, {}, "no answer to Produce"});
   }
-  brokers_[flight.broker].failures = 0;
   if (row->error_code == ErrorCode::kNone) {
     queue.has_landed = true;
     return resolve(
         queue, batch,
-        Delivery{queue.topic, queue.at.partition, row->base_offset, WallTime(row->log_append_time_ms)});
+        Delivery{batch->topic, queue.at.partition, row->base_offset, WallTime(row->log_append_time_ms)});
   }
   // Stored by an earlier try, too long ago for the broker to know where.
   if (row->error_code == ErrorCode::kDuplicateSequenceNumber) {
     queue.has_landed = true;
-    return resolve(queue, batch, Delivery{queue.topic, queue.at.partition, Offset(-1), WallTime(-1)});
+    return resolve(queue, batch, Delivery{batch->topic, queue.at.partition, Offset(-1), WallTime(-1)});
   }
   refused_by(queue, batch, *row);
 }
 
 void Producer::refused_by(Queue& queue, const BatchPtr& batch, const Row& row) {
-  if (leaves_doubt(row.error_code)) batch->may_be_stored = true;
+  ClientError error = refused(row.error_code, fmt::format("Produce to {}", queue.at.to_string())).error();
+  if (row.error_message) error.message += ": " + *row.error_message;
   switch (row.error_code) {
     case ErrorCode::kOutOfOrderSequenceNumber:
       // With nothing open before it something acknowledged is missing: the sequence is broken.
       if (batch->went_first && options_.is_idempotent) queue.must_restart = true;
-      return try_again(queue, *batch);
+      return try_again(queue, batch, error);
     case ErrorCode::kInvalidProducerEpoch:
     case ErrorCode::kUnknownProducerId:
       if (!options_.is_idempotent) break;
       queue.must_restart = true;
-      return try_again(queue, *batch);
+      return try_again(queue, batch, error);
     default:
       break;
   }
   if (protocol::is_retriable(row.error_code)) {
     cluster_.forget_topic(queue.at.topic);
-    return try_again(queue, *batch);
+    return try_again(queue, batch, error);
   }
-  ClientError error = refused(row.error_code, fmt::format("Produce to {}", queue.at.to_string())).error();
-  if (row.error_message) error.message += ": " + *row.error_message;
   // What is numbered behind it has a gap before it now.
   if (options_.is_idempotent) queue.must_restart = true;
   resolve(queue, batch, std::unexpected(std::move(error)));
 }
 
-void Producer::try_again(Queue& queue, Batch& batch) {
-  queue.not_before = cluster_.now() + cluster_.backoff(std::min<size_t>(batch.tries, 5));
+void Producer::try_again(Queue& queue, const BatchPtr& batch, const ClientError& why) {
+  queue.not_before = cluster_.now() + cluster_.backoff(std::min<size_t>(batch->tries, 5));
+  if (!options_.sends_again) resolve(queue, batch, std::unexpected(why));
 }
 
 void Producer::resolve(Queue& queue, const BatchPtr& batch, const Result& result) {
   BatchPtr resolved = batch;  // `batch` may lie in the queue
   std::erase(queue.open, resolved);
   buffered_bytes_ -= resolved->buffered_bytes;
+  listener_.resolved(*resolved, result);
   for (size_t i = 0; i < resolved->waiting.size(); ++i) {
     Result of_record = result;
     bool has_offset = of_record && of_record->offset.value() >= 0;

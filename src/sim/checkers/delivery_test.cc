@@ -24,7 +24,7 @@ class DeliveryTest : public ::testing::Test {
   }
 
   Send& send() {
-    Send& made = history_.make_send(0, "t", key_.partition);
+    Send& made = history_.make_send(history_.next_number(), 0, "t", key_.partition);
     protocol::records::BatchBuilder builder({});
     std::array<uint8_t, 8> number;
     store_be(number.data(), made.number);

@@ -24,9 +24,9 @@ bool is_same_content(const protocol::records::BatchHeader& a, const protocol::re
 
 }  // namespace
 
-Send& History::make_send(int producer, std::string topic, PartitionIndex partition) {
+Send& History::make_send(uint64_t number, int producer, std::string topic, PartitionIndex partition) {
   auto send = std::make_unique<Send>();
-  send->number = sends_.size() + 1;
+  send->number = number;
   send->producer = producer;
   send->topic = std::move(topic);
   send->partition = partition;

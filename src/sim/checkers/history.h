@@ -79,7 +79,9 @@ class History {
   History(World& world, TopicBook& topics, Findings& findings)
       : world_(world), topics_(topics), findings_(findings) {}
 
-  Send& make_send(int producer, std::string topic, PartitionIndex partition);
+  // For a record, at the beginning of its value. A batch has that of its first record.
+  uint64_t next_number() { return ++last_number_; }
+  Send& make_send(uint64_t number, int producer, std::string topic, PartitionIndex partition);
   void sending(Send& send, Uuid topic, uint64_t connection, uint64_t place);
   // Acknowledged at an offset, or with -1 where none is given (acks=0, early acknowledgement): then nothing
   // follows.
@@ -95,6 +97,8 @@ class History {
   DeletedRecords deleted_records(const PartitionKey& key) const;
   const std::map<uint64_t, std::unique_ptr<Send>>& sends() const { return sends_; }
 
+  // The number in the first record's value; nullopt: no batch of ours.
+  std::optional<uint64_t> number_of(const protocol::records::BatchView& batch);
   // `who` was served the batch, in an answer for this partition. Checks bytes, place and uniqueness.
   void saw(const PartitionKey& key, const protocol::records::BatchView& batch, const std::string& who);
   using Contents = std::map<Offset, Placed>;
@@ -103,8 +107,6 @@ class History {
   const std::map<PartitionKey, Contents>& all_contents() const { return contents_; }
 
  private:
-  // The number in the first record's value; nullopt: no batch of ours.
-  std::optional<uint64_t> number_of(const protocol::records::BatchView& batch);
   void check_bytes(const Send& send, const PartitionKey& key, const protocol::records::BatchView& batch,
                    const std::string& who);
   void check_new_place(Send& send, const PartitionKey& key, const protocol::records::BatchView& batch,
@@ -113,6 +115,7 @@ class History {
   World& world_;
   TopicBook& topics_;
   Findings& findings_;
+  uint64_t last_number_ = 0;
   std::map<uint64_t, std::unique_ptr<Send>> sends_;
   std::map<PartitionKey, Offset> acked_ends_;
   std::map<PartitionKey, DeletedRecords> deleted_;

@@ -2,251 +2,254 @@
 
 #include <algorithm>
 
-#include "protocol/messages/init_producer_id.h"
+#include "sim/workload/record_maker.h"
 
 namespace varve::sim {
 
+using client::ClientErrc;
+using client::ClientResult;
+using client::Cluster;
+using client::Delivery;
+using client::ProducedBatch;
+using client::ProduceTry;
+using protocol::ApiKey;
 using protocol::ErrorCode;
-using runtime::Done;
 using runtime::Task;
 
 namespace {
 
-// Kafka's broker remembers so many batches of a producer; its producer keeps within that.
-constexpr size_t kOpenBatchesMax = 5;
-constexpr size_t kPartitionsPerRequestMax = 4;
-constexpr size_t kQueuedBatchesMax = 12;
-constexpr Duration kIdlePause = 100ms;
-constexpr uint32_t kRefreshPerMille = 20;
-constexpr int64_t kSequences = int64_t{1} << 31;
+constexpr size_t kOpenTimesMax = 12;
+constexpr int16_t kFirstMetadataWithIds = 10;
+
+// Answers that say for sure that the batch was not stored by this request; of varve, whose word is stronger than that of
+// other brokers.
+bool says_not_stored(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnknownTopicOrPartition:
+    case ErrorCode::kUnknownTopicId:
+    case ErrorCode::kNotLeaderOrFollower:
+    case ErrorCode::kNotEnoughReplicas:
+    case ErrorCode::kKafkaStorageError:
+    case ErrorCode::kOutOfOrderSequenceNumber:
+    case ErrorCode::kInvalidProducerEpoch:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
 Producer::Producer(WorkloadContext& context, Process& process, ProducerOptions options)
     : client_(context, process, fmt::format("producer {}", options.number)),
       options_(std::move(options)),
-      host_(client_.any_host()) {}
-
-void Producer::start() {
-  client_.scope().spawn(client_.executor(), "generate", generate());
-  client_.scope().spawn(client_.executor(), "send", send_loop());
+      cluster_(process, client_.executor(), cluster_options()),
+      producer_(cluster_, options_.client, this) {
+  look_elsewhere(BrokerId(-1));
 }
 
-bool Producer::is_finished() const {
-  return !is_generating_ && requests_in_flight_ == 0 &&
-         std::ranges::all_of(queues_, [](const auto& entry) { return entry.second.open.empty(); });
+client::ClusterOptions Producer::cluster_options() {
+  client::ClusterOptions options;
+  for (const std::string& host : client_.context().hosts) options.bootstrap.push_back({host, kKafkaPort});
+  options.client_id = name();
+  options.connect_timeout = KafkaClient::kConnectTimeout;
+  options.request_timeout = options_.client.request_timeout;
+  // Partitions may have been added.
+  options.metadata_age_max = 5s;
+  options.backoff_min = 20ms;
+  options.backoff_max = 200ms;
+  options.choose_version = [this](ApiKey key, client::VersionRange range) {
+    return choose_version(key, range);
+  };
+  options.heard_of_topic = [this](const std::string& topic, MonotonicTime asked_at, const auto& answer) {
+    heard_of_topic(topic, asked_at, answer);
+  };
+  return options;
+}
+
+int16_t Producer::choose_version(ApiKey key, client::VersionRange range) {
+  if (key == ApiKey::kProduce) return std::clamp(options_.version, range.low, range.high);
+  if (key == ApiKey::kMetadata) range.low = std::max(range.low, kFirstMetadataWithIds);
+  return static_cast<int16_t>(client_.random().between(range.low, range.high));
+}
+
+void Producer::heard_of_topic(const std::string& topic, MonotonicTime asked_at,
+                              const ClientResult<client::TopicInfo>& answer) {
+  TopicBook& topics = client_.context().topics;
+  if (answer) {
+    partitions_[topic] = static_cast<uint32_t>(answer->leaders.size());
+    topics.told_of(topic, answer->id, partitions_[topic]);
+  } else if (answer.error().is(ErrorCode::kUnknownTopicOrPartition)) {
+    topics.called_absent(topic, asked_at, "a broker to " + name());
+  }
+}
+
+void Producer::start() {
+  producer_.start();
+  client_.scope().spawn(client_.executor(), "generate", generate());
 }
 
 std::string Producer::describe() const {
   size_t open = 0;
-  for (const auto& [key, queue] : queues_) open += queue.open.size();
-  return fmt::format("{}: {} batches open, {} requests under way, id {} epoch {}", name(), open,
-                     requests_in_flight_, producer_id_, epoch_);
+  for (const auto& [at, records] : open_) open += records;
+  return fmt::format("{}: {} records open, {} batches under way or sent", name(), open, sends_.size());
 }
 
 Task<> Producer::generate() {
-  while (!client_.context().is_over && batches_made_ < options_.batches_max) {
+  while (!client_.context().is_over && times_ < options_.times_max) {
     co_await runtime::sleep_for(Duration(client_.random().between(0, 2 * options_.mean_gap.count())));
     if (client_.context().is_over) break;
     // Now and then several at once, so that requests and objects hold more than one.
     size_t count = client_.random().chance(1, 4) ? 1 + client_.random().below(6) : 1;
-    for (size_t i = 0; i < count; ++i) make_batch();
-    wake();
+    for (size_t i = 0; i < count; ++i) write();
   }
   is_generating_ = false;
-  wake();
 }
 
-void Producer::make_batch() {
+void Producer::write() {
   const std::string& topic = options_.topics[client_.random().below(options_.topics.size())];
-  auto known = topics_.find(topic);
-  uint32_t partitions = known == topics_.end() ? 1 : known->second.partitions;
+  auto known = partitions_.find(topic);
+  uint32_t partitions = known == partitions_.end() ? 1 : known->second;
   PartitionIndex partition(static_cast<int32_t>(client_.random().below(partitions)));
-  Queue& queue = queues_[{topic, partition}];
-  queue.topic = topic;
-  queue.partition = partition;
-  if (queue.open.size() >= kQueuedBatchesMax) return;
-  ++batches_made_;
-  auto batch = std::make_shared<Batch>();
-  batch->send = &client_.context().history.make_send(options_.number, topic, partition);
-  batch->send->is_once = options_.is_idempotent || !options_.retries;
-  batch->send->records = static_cast<uint32_t>(client_.random().between(1, options_.records_max));
-  batch->made_at = client_.now();
-  batch->shape = {.number = batch->send->number,
-                  .records = batch->send->records,
-                  .value_bytes = static_cast<uint32_t>(client_.random().between(8, options_.value_bytes_max)),
-                  .codec = options_.codec,
-                  .timestamp = client_.wall_now()};
-  queue.open.push_back(std::move(batch));
-}
-
-Task<> Producer::send_loop() {
-  while (!is_finished()) {
-    bool has_sent = false;
-    if (requests_in_flight_ < options_.requests_in_flight_max) has_sent = co_await send_one();
-    if (has_sent) continue;
-    waiter_.emplace();
-    co_await runtime::wait_until(*waiter_, client_.now() + kIdlePause, Done{});
+  size_t& open = open_[{topic, partition}];
+  if (open >= kOpenTimesMax * options_.records_max) return;
+  ++times_;
+  auto records = client_.random().between(1, options_.records_max);
+  for (int64_t i = 0; i < records; ++i) {
+    uint64_t number = client_.context().history.next_number();
+    auto value_bytes = static_cast<size_t>(client_.random().between(8, options_.value_bytes_max));
+    producer_.send(topic, partition, make_sim_record(number, value_bytes, client_.wall_now()));
+    ++open;
   }
 }
 
-Task<bool> Producer::send_one() {
-  if (options_.is_idempotent && producer_id_ == kNoProducerId && !co_await get_identity()) co_return false;
-  for (const std::string& topic : options_.topics) {
-    // Partitions may have been added.
-    if (!topics_.contains(topic) || client_.random().chance(kRefreshPerMille, 1000)) co_await look_up(topic);
-  }
-  if (client_.random().chance(options_.switch_per_mille, 1000)) host_ = client_.other_host(host_);
-  std::shared_ptr<KafkaConnection> connection = co_await client_.connect(host_);
-  if (connection == nullptr) {
-    host_ = client_.other_host(host_);
-    co_return false;
-  }
-  Flight flight = collect();
-  if (flight.batches.empty()) co_return false;
-  for (auto& [queue, batch] : flight.batches) {
-    // By name the broker may find any life of the topic; only lives that last are named.
-    client_.context().history.sending(*batch->send, topics_.at(queue->topic).id, connection->number(),
-                                      ++places_);
-  }
-  bool has_reply = options_.acks != 0;
-  auto posted = connection->post(request_for(flight), options_.version, has_reply);
-  if (!has_reply) {
-    for (auto& [queue, batch] : flight.batches) {
-      batch->send->may_be_stored = true;
-      client_.context().history.gave_up(*batch->send);
-      remove(*queue, *batch);
-    }
-    co_return true;
-  }
-  ++requests_in_flight_;
-  client_.scope().spawn(client_.executor(), "await reply",
-                        await_reply(connection, posted, std::move(flight)));
-  co_return true;
+BrokerId Producer::route(const client::TopicPartition&, BrokerId leader) {
+  // A stray writer registers a broker that nobody runs, and the cluster names it as any other.
+  bool is_there = leader.value() < static_cast<int32_t>(client_.context().hosts.size());
+  return options_.switch_per_mille == 0 && is_there ? leader : broker_;
 }
 
-Task<bool> Producer::get_identity() {
-  protocol::InitProducerIdRequest request;
-  request.transactional_id = std::nullopt;
-  request.transaction_timeout_ms = 60'000;
-  int16_t version = client_.draw_version<protocol::InitProducerIdRequest>();
-  auto response = co_await client_.ask(host_, std::move(request), version);
-  if (!response || response->error_code != ErrorCode::kNone) {
-    host_ = client_.other_host(host_);
-    co_return false;
+void Producer::unreachable(BrokerId broker) { look_elsewhere(broker); }
+
+void Producer::look_elsewhere(BrokerId than) {
+  auto brokers = static_cast<int32_t>(client_.context().hosts.size());
+  do {
+    broker_ = BrokerId(static_cast<int32_t>(client_.random().below(static_cast<uint64_t>(brokers))));
+  } while (brokers > 1 && broker_ == than);
+}
+
+void Producer::sending(const ProducedBatch& batch, const Cluster::ConnectionPtr& connection) {
+  auto [newest, is_new] = newest_.try_emplace(batch.producer_id, batch.epoch);
+  if (newest->second < batch.epoch) client_.context().world.happened("client.epoch_bumped");
+  newest->second = std::max(newest->second, batch.epoch);
+  Send& send = send_of(batch);
+  send.bytes = batch.bytes;
+  send.producer_id = batch.producer_id;
+  send.epoch = batch.epoch;
+  send.first_sequence = batch.first_sequence;
+  // By name the broker may find any life of the topic; only lives that last are named.
+  client_.context().history.sending(send, batch.topic, number_of(connection), ++places_);
+  if (client_.random().chance(options_.switch_per_mille, 1000)) look_elsewhere(broker_);
+}
+
+Send& Producer::send_of(const ProducedBatch& batch) {
+  Send*& send = sends_[batch.number];
+  if (send != nullptr) return *send;
+  History& history = client_.context().history;
+  auto view = protocol::records::BatchView::first_of(batch.bytes.view());
+  CHECK(view);
+  send = &history.make_send(*history.number_of(*view), options_.number, batch.at.topic, batch.at.partition);
+  send->is_once = options_.client.is_idempotent || !options_.client.sends_again;
+  send->records = batch.records;
+  return *send;
+}
+
+uint64_t Producer::number_of(const Cluster::ConnectionPtr& connection) {
+  auto [known, is_new] = connections_.try_emplace(connection, 0);
+  if (is_new) known->second = ++client_.context().connections;
+  return known->second;
+}
+
+void Producer::answered(const ProducedBatch& batch, const ProduceTry& outcome) {
+  WorkloadContext& context = client_.context();
+  Send& send = send_of(batch);
+  context.world.trace(
+      "batch {}: {} from {}", send.number,
+      outcome.error ? fmt::format("error {}, offset {}", static_cast<int16_t>(*outcome.error), outcome.offset)
+                    : std::string("no answer"),
+      who(outcome.broker));
+  context.findings.require(outcome.rows == 0 || outcome.rows == outcome.batches,
+                           "{} answers {} partitions of a Produce for {}", who(outcome.broker), outcome.rows,
+                           outcome.batches);
+  if (!outcome.error) {
+    send.may_be_stored = true;
+    look_elsewhere(outcome.broker);
+  } else if (*outcome.error == ErrorCode::kNone) {
+    acknowledged(batch, send, outcome);
+  } else {
+    context.world.happened(fmt::format("client.produce_error_{}", static_cast<int16_t>(*outcome.error)));
+    refused(batch, send, outcome);
   }
-  producer_id_ = response->producer_id;
-  epoch_ = response->producer_epoch;
-  co_return true;
 }
 
-Task<> Producer::look_up(std::string topic) {
-  auto found = co_await client_.find_topic(client_.any_host(), topic);
-  if (!found) co_return;
-  // Another life is taken up when the broker has said that this one is gone.
-  auto known = topics_.find(topic);
-  if (known == topics_.end() || known->second.id == found->id) topics_.insert_or_assign(topic, *found);
+void Producer::acknowledged(const ProducedBatch& batch, Send& send, const ProduceTry& outcome) {
+  WorkloadContext& context = client_.context();
+  PartitionKey at{batch.topic, batch.at.partition};
+  // Without an offset it is a promise of the broker alone, who may not have heard of a deletion.
+  bool is_stored = outcome.offset.value() >= 0;
+  if (is_stored) context.topics.called_present(at.topic, outcome.sent_at, who(outcome.broker));
+  bool may_be_early = context.has_early_acks && !options_.client.is_idempotent;
+  context.findings.require(is_stored || may_be_early, "{} acknowledges batch {} without an offset",
+                           who(outcome.broker), send.number);
+  context.history.acked(send, at, outcome.offset, who(outcome.broker));
 }
 
-Producer::Flight Producer::collect() {
-  Flight flight;
-  flight.host = host_;
-  flight.sent_at = client_.now();
-  for (auto& [key, queue] : queues_) {
-    if (flight.batches.size() == kPartitionsPerRequestMax) break;
-    auto topic = topics_.find(queue.topic);
-    if (topic == topics_.end()) continue;
-    expire(queue);
-    restart(queue);
-    Batch* next = next_of(queue, topic->second.id);
-    if (next == nullptr) continue;
-    if (queue.life != topic->second.id) {
-      queue.has_landed = false;
-      queue.may_have_gap = !queue.life.is_zero();
-    }
-    queue.life = topic->second.id;
-    if (options_.is_idempotent && !next->was_sent) number(queue, *next);
-    if (next->send->bytes.empty()) next->send->bytes = make_sim_batch(next->shape);
-    next->is_in_flight = true;
-    next->was_sent = true;
-    next->went_first = queue.open.front().get() == next;
-    flight.names[topic->second.id] = queue.topic;
-    flight.ids[queue.topic] = topic->second.id;
-    auto at = std::ranges::find_if(queue.open, [next](const BatchPtr& open) { return open.get() == next; });
-    flight.batches.emplace_back(&queue, *at);
+void Producer::refused(const ProducedBatch& batch, Send& send, const ProduceTry& outcome) {
+  WorkloadContext& context = client_.context();
+  std::string broker = who(outcome.broker);
+  if (!says_not_stored(*outcome.error)) send.may_be_stored = true;
+  switch (*outcome.error) {
+    case ErrorCode::kUnknownTopicOrPartition:
+    case ErrorCode::kUnknownTopicId:
+      if (by_id()) return context.topics.called_absent(batch.topic, outcome.sent_at, broker);
+      return context.topics.called_absent(batch.at.topic, outcome.sent_at, broker);
+    case ErrorCode::kNotLeaderOrFollower:
+    case ErrorCode::kKafkaStorageError:
+      return look_elsewhere(outcome.broker);
+    case ErrorCode::kNotEnoughReplicas:
+    case ErrorCode::kRequestTimedOut:
+      return;
+    case ErrorCode::kOutOfOrderSequenceNumber:
+      // One that was sent behind others may have been judged before them, by another broker.
+      return context.findings.require(
+          !batch.went_first,
+          "{} calls batch {} ({}/{}/{}) of {} out of order, and nothing before it is missing", broker,
+          send.number, batch.producer_id, batch.epoch, batch.first_sequence, batch.at.to_string());
+    case ErrorCode::kInvalidProducerEpoch:
+      return context.findings.require(batch.epoch < newest_.at(batch.producer_id),
+                                      "{} calls epoch {} of producer id {} old, which is the newest", broker,
+                                      batch.epoch, batch.producer_id);
+    default:
+      context.findings.add(fmt::format("{} answers a batch with error {}: {}", broker,
+                                       static_cast<int16_t>(*outcome.error), outcome.message));
   }
-  return flight;
 }
 
-Producer::Batch* Producer::next_of(Queue& queue, Uuid life) {
-  if (queue.must_restart || client_.now() < queue.not_before) return nullptr;
-  // Whatever is on its way to a former life of the topic has to come back first, or it would be overtaken.
-  bool is_waiting = std::ranges::any_of(queue.open, [](const BatchPtr& open) { return open->is_in_flight; });
-  if (queue.life != life && is_waiting) return nullptr;
-  // A partition that knows nothing of the producer takes any sequence: two brokers at once might begin with the later.
-  bool goes_alone = options_.is_idempotent && (queue.life != life || !queue.has_landed);
-  for (size_t i = 0; i < std::min(queue.open.size(), kOpenBatchesMax); ++i) {
-    Batch& batch = *queue.open[i];
-    if (batch.is_in_flight && goes_alone) return nullptr;
-    if (batch.is_in_flight) continue;
-    // What is sent again goes only when all before it is resolved.
-    if (options_.is_idempotent && batch.was_sent && i > 0) return nullptr;
-    // Through several brokers later ones may be resolved before the first: it must not be forgotten meanwhile.
-    bool is_far_ahead = i > 0 && queue.numbered - queue.open.front()->ordinal >= kOpenBatchesMax;
-    if (options_.is_idempotent && is_far_ahead) return nullptr;
-    return &batch;
-  }
-  return nullptr;
+void Producer::resolved(const ProducedBatch& batch, const ClientResult<Delivery>& result) {
+  open_.at(batch.at) -= batch.records;
+  bool is_late = client_.now() - batch.made_at >= options_.client.delivery_timeout;
+  if (!result && is_late) client_.context().world.happened("client.delivery_timeout");
+  auto found = sends_.find(batch.number);
+  if (found == sends_.end()) return;  // never sent
+  Send& send = *found->second;
+  sends_.erase(found);
+  if (send.promise != Promise::kOpen) return;
+  if (options_.client.acks == 0) send.may_be_stored = true;
+  client_.context().history.gave_up(send);
 }
 
-void Producer::number(Queue& queue, Batch& batch) {
-  if (queue.producer_id != producer_id_ || queue.epoch != epoch_) {
-    // Under a new identity the partition begins anew, once nothing of the old one is open.
-    bool has_old = std::ranges::any_of(queue.open, [](const BatchPtr& open) { return open->was_sent; });
-    if (!has_old) {
-      queue.producer_id = producer_id_;
-      queue.epoch = epoch_;
-      queue.next_sequence = 0;
-    }
-  }
-  batch.ordinal = queue.numbered++;
-  Send& send = *batch.send;
-  send.producer_id = batch.shape.producer_id = queue.producer_id;
-  send.epoch = batch.shape.epoch = queue.epoch;
-  send.first_sequence = batch.shape.first_sequence = Sequence(static_cast<int32_t>(queue.next_sequence));
-  queue.next_sequence = (queue.next_sequence + send.records) % kSequences;
-  send.bytes = make_sim_batch(batch.shape);
-}
-
-protocol::ProduceRequest Producer::request_for(const Flight& flight) const {
-  protocol::ProduceRequest request;
-  request.acks = options_.acks;
-  request.timeout_ms = static_cast<int32_t>(options_.broker_timeout / 1ms);
-  for (const auto& [queue, batch] : flight.batches) {
-    bool is_same = !request.topic_data.empty() && request.topic_data.back().name == queue->topic;
-    if (!is_same) {
-      request.topic_data.emplace_back().name = queue->topic;
-      request.topic_data.back().topic_id = flight.ids.at(queue->topic);
-    }
-    auto& data = request.topic_data.back().partition_data.emplace_back();
-    data.index = queue->partition;
-    data.records = batch->send->bytes;
-  }
-  return request;
-}
-
-Task<> Producer::await_reply(std::shared_ptr<KafkaConnection> connection, KafkaConnection::Posted posted,
-                             Flight flight) {
-  MonotonicTime deadline = flight.sent_at + options_.request_timeout;
-  auto response = co_await KafkaConnection::reply<protocol::ProduceRequest>(connection, posted,
-                                                                            options_.version, deadline);
-  --requests_in_flight_;
-  settle(flight, response);
-  wake();
-}
-
-void Producer::wake() {
-  if (waiter_) waiter_->set(Done{});
+std::string Producer::who(BrokerId broker) {
+  return fmt::format("{} to {}", client_.context().hosts.at(static_cast<size_t>(broker.value())), name());
 }
 
 }  // namespace varve::sim

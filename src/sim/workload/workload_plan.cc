@@ -23,14 +23,19 @@ std::vector<AdminTopic> draw_topics(Random& random) {
 ProducerOptions draw_producer(Random& random, int number, bool is_heavy) {
   ProducerOptions options;
   options.number = number;
-  options.is_idempotent = number != 2;
-  options.requests_in_flight_max = static_cast<size_t>(random.between(1, 5));
+  client::ProducerOptions& client = options.client;
+  client.is_idempotent = number != 2;
+  client.requests_in_flight_max = static_cast<size_t>(random.between(1, 5));
+  client.linger = one_of(random, std::array<Duration, 3>{0ms, 5ms, 50ms});
+  // Few records a batch, as small limits allow, so that many batches of a partition are under way.
+  client.batch_bytes_max = one_of(random, std::array<size_t, 3>{1, 300, 1'000});
   options.mean_gap = Duration(random.between(Duration(50ms).count(), Duration(600ms).count()));
   // The first one keeps changing its broker in mid-sequence.
   options.switch_per_mille = number == 0 ? 300 : one_of(random, std::array<uint32_t, 3>{0, 10, 100});
-  options.request_timeout = Duration(random.between(Duration(3s).count(), Duration(20s).count()));
-  options.broker_timeout = Duration(random.between(Duration(500ms).count(), Duration(10s).count()));
-  if (random.chance(1, 3)) options.codec = one_of(random, kAllCodecs);
+  client.request_timeout = Duration(random.between(Duration(3s).count(), Duration(20s).count()));
+  client.ack_timeout = Duration(random.between(Duration(500ms).count(), Duration(10s).count()));
+  client.delivery_timeout = 60min;
+  if (random.chance(1, 3)) client.codec = one_of(random, kAllCodecs);
   options.records_max = static_cast<uint32_t>(random.between(1, 8));
   options.value_bytes_max = one_of(random, std::array<uint32_t, 3>{16, 100, 400});
   if (is_heavy) {
@@ -42,15 +47,15 @@ ProducerOptions draw_producer(Random& random, int number, bool is_heavy) {
   if (random.chance(1, 2)) options.topics.emplace_back("stamped");
   if (number == 1 || random.chance(1, 3)) options.topics.emplace_back("mortal");
   if (number == 3) options.topics = {"mortal"};
-  if (options.topics.back() != "mortal" && options.codec != Codec::kZstd && random.chance(1, 2)) {
+  if (options.topics.back() != "mortal" && client.codec != Codec::kZstd && random.chance(1, 2)) {
     options.version = static_cast<int16_t>(random.between(3, 12));
   }
   if (random.chance(1, 3)) {
-    options.delivery_timeout = Duration(random.between(Duration(2s).count(), Duration(30s).count()));
+    client.delivery_timeout = Duration(random.between(Duration(2s).count(), Duration(30s).count()));
   }
-  if (!options.is_idempotent) {
-    options.acks = one_of(random, std::array<int16_t, 4>{-1, -1, 1, 0});
-    options.retries = random.chance(1, 3);
+  if (!client.is_idempotent) {
+    client.acks = one_of(random, std::array<int16_t, 4>{-1, -1, 1, 0});
+    client.sends_again = random.chance(1, 3);
   }
   return options;
 }
