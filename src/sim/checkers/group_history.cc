@@ -56,6 +56,33 @@ void GroupHistory::answered(uint64_t number, CommitAnswer answer) {
   check_stored(commit);
 }
 
+uint64_t GroupHistory::deleting(const std::string& group) {
+  deletions_.emplace_back(group, Deletion{.sent = world_.now()});
+  return deletions_.size() - 1;
+}
+
+void GroupHistory::deletion_answered(uint64_t number, CommitAnswer answer) {
+  Deletion& deletion = deletions_.at(number).second;
+  deletion.answer = answer;
+  if (answer != CommitAnswer::kUnknown) deletion.ended = world_.now();
+}
+
+std::vector<GroupHistory::Deletion> GroupHistory::deletions_of(const std::string& group,
+                                                               const std::string& topic) const {
+  std::vector<Deletion> all;
+  for (const auto& [id, deletion] : deletions_) {
+    if (id == group && deletion.answer != CommitAnswer::kRefused) all.push_back(deletion);
+  }
+  for (const auto& [id, life] : topics_.lives()) {
+    if (life.name != topic || life.is_certain()) continue;
+    bool is_acked = life.deletion_acked != MonotonicTime::never();
+    all.push_back({.sent = life.deletion_asked,
+                   .ended = life.deletion_acked,
+                   .answer = is_acked ? CommitAnswer::kAcked : CommitAnswer::kNone});
+  }
+  return all;
+}
+
 // What was acknowledged lies in the log.
 void GroupHistory::check_stored(const Commit& commit) const {
   if (!tail_) return;
@@ -89,16 +116,24 @@ void GroupHistory::check_offset(const std::string& group, MonotonicTime asked_at
   auto known = commits_of_.find({group, at});
   std::vector<size_t> none;
   const std::vector<size_t>& all = known == commits_of_.end() ? none : known->second;
+  std::vector<Deletion> deletions = deletions_of(group, at.topic);
   bool may_be = false;
   if (offset) {
     may_be = std::ranges::any_of(all, [&](size_t number) {
       const Commit& commit = commits_[number];
       bool is_it = commit.answer != CommitAnswer::kRefused && commit.offsets.at(at) == *offset;
-      return is_it && !is_replaced(commit, at, asked_at);
+      bool is_gone = std::ranges::any_of(deletions, [&](const Deletion& deletion) {
+        return deletion.answer == CommitAnswer::kAcked && commit.ended < deletion.sent &&
+               deletion.ended <= asked_at;
+      });
+      return is_it && !is_gone && !is_replaced(commit, at, asked_at);
     });
   } else {
     may_be = std::ranges::none_of(all, [&](size_t number) {
-      return commits_[number].answer == CommitAnswer::kAcked && commits_[number].ended <= asked_at;
+      const Commit& commit = commits_[number];
+      bool may_be_gone = std::ranges::any_of(
+          deletions, [&](const Deletion& deletion) { return deletion.ended >= commit.sent; });
+      return commit.answer == CommitAnswer::kAcked && commit.ended <= asked_at && !may_be_gone;
     });
   }
   findings_.require(may_be, "{} has {} as the committed offset of group {} in {}; acknowledged last: {}", who,
@@ -108,7 +143,6 @@ void GroupHistory::check_offset(const std::string& group, MonotonicTime asked_at
 void GroupHistory::found(const std::string& group, MonotonicTime asked_at,
                          const client::GroupOffsets::Committed& committed, const std::string& who) {
   for (const auto& [at, position] : committed) {
-    if (!is_certain(at.topic)) continue;
     check_offset(group, asked_at, at, position ? std::optional(position->offset) : std::nullopt, who);
   }
 }

@@ -15,6 +15,7 @@
 
 namespace varve::sim {
 
+// Of a commit, or of the deletion of a group.
 enum class CommitAnswer : uint8_t {
   kNone,     // not yet
   kAcked,    // stored
@@ -23,11 +24,11 @@ enum class CommitAnswer : uint8_t {
 };
 
 // What is held of groups (invariant 14):
-// - whoever asks for a committed offset after a commit was acknowledged gets it, or a later one; never "none";
+// - whoever asks for a committed offset after a commit was acknowledged gets it, or a later one; "none", or one of
+//   before, only if somebody asked for the deletion of the group or the topic;
 // - a commit of a generation is not acknowledged once a member has been given a later one;
 // - a member's assignment is what the leader wrote for it, byte for byte, and lies in the log when the member has it;
 // - a generation has one set of members, and in it a partition has one owner.
-// Topics that somebody may delete are left out where an answer may be of their next life.
 // Life: for one run.
 class GroupHistory {
  public:
@@ -40,6 +41,9 @@ class GroupHistory {
   uint64_t committing(const std::string& group, const client::GroupIdentity& who,
                       const client::Commits& commits);
   void answered(uint64_t commit, CommitAnswer answer);
+  // The same of the deletion of a group that has no members.
+  uint64_t deleting(const std::string& group);
+  void deletion_answered(uint64_t deletion, CommitAnswer answer);
   // An answer to a request for committed offsets that was made at `asked_at`.
   void found(const std::string& group, MonotonicTime asked_at,
              const client::GroupOffsets::Committed& committed, const std::string& who);
@@ -67,6 +71,12 @@ class GroupHistory {
     MonotonicTime ended = MonotonicTime::never();  // by a clear answer
     CommitAnswer answer = CommitAnswer::kNone;
   };
+  // Takes all offsets of a group, or those of a topic's life.
+  struct Deletion {
+    MonotonicTime sent;
+    MonotonicTime ended = MonotonicTime::never();  // by a clear answer
+    CommitAnswer answer = CommitAnswer::kNone;
+  };
   // One try of a leader to share out a generation.
   struct Sharing {
     std::map<std::string, Slice> by_member;
@@ -82,6 +92,8 @@ class GroupHistory {
   void check_offset(const std::string& group, MonotonicTime asked_at, const client::TopicPartition& at,
                     std::optional<Offset> offset, const std::string& who) const;
   bool is_replaced(const Commit& commit, const client::TopicPartition& at, MonotonicTime asked_at) const;
+  // That may have been carried out.
+  std::vector<Deletion> deletions_of(const std::string& group, const std::string& topic) const;
   void check_stored(const Commit& commit) const;
   void check_stored(const std::string& group, const client::GroupIdentity& who, const Slice& share) const;
 
@@ -91,6 +103,7 @@ class GroupHistory {
   const std::function<const metadata::State&()> tail_;
   std::vector<Commit> commits_;
   std::map<std::pair<std::string, client::TopicPartition>, std::vector<size_t>> commits_of_;
+  std::vector<std::pair<std::string, Deletion>> deletions_;  // of groups
   std::map<std::string, MonotonicTime> last_acked_;
   std::map<std::pair<std::string, int32_t>, Generation> generations_;
 };

@@ -14,9 +14,8 @@ const TopicPartition kAt{"t", PartitionIndex(0)};
 class GroupHistoryTest : public ::testing::Test {
  protected:
   GroupHistoryTest() {
-    Uuid id;
-    id.bytes[0] = 1;
-    topics_.told_of("t", id, 1);
+    id_.bytes[0] = 1;
+    topics_.told_of("t", id_, 1);
   }
   void wait() {
     bool is_over = false;
@@ -54,6 +53,7 @@ class GroupHistoryTest : public ::testing::Test {
     history_.joined("g", who, share);
   }
 
+  Uuid id_;
   World world_{{.seed = 1}};
   Findings findings_;
   TopicBook topics_{world_, findings_};
@@ -116,6 +116,58 @@ TEST_F(GroupHistoryTest, AnAnswerUnderWayMayBeOfBothSides) {
   wait();
   history_.answered(open, CommitAnswer::kAcked);
   EXPECT_TRUE(findings_.empty());
+}
+
+TEST_F(GroupHistoryTest, AfterADeletionOfTheGroupThereIsNoneAndNothingOfBefore) {
+  acked(5, -1);
+  uint64_t deletion = history_.deleting("g");
+  found(5);  // it is under way
+  found(std::nullopt);
+  wait();
+  history_.deletion_answered(deletion, CommitAnswer::kAcked);
+  found(std::nullopt);
+  acked(6, -1);
+  found(6);
+  EXPECT_TRUE(findings_.empty()) << findings_.to_string();
+  found(5);
+  EXPECT_FALSE(findings_.empty());
+}
+
+TEST_F(GroupHistoryTest, WhatWasCommittedAfterADeletionIsNotForgotten) {
+  uint64_t deletion = history_.deleting("g");
+  wait();
+  history_.deletion_answered(deletion, CommitAnswer::kAcked);
+  acked(5, -1);
+  found(std::nullopt);
+  EXPECT_FALSE(findings_.empty());
+}
+
+TEST_F(GroupHistoryTest, ADeletionWithoutAnAnswerMayComeLaterAndOneThatWasRefusedDoesNot) {
+  history_.deletion_answered(history_.deleting("g"), CommitAnswer::kUnknown);
+  acked(5, -1);
+  found(5);
+  found(std::nullopt);
+  EXPECT_TRUE(findings_.empty()) << findings_.to_string();
+}
+
+TEST_F(GroupHistoryTest, ARefusedDeletionForgetsNothing) {
+  acked(5, -1);
+  history_.deletion_answered(history_.deleting("g"), CommitAnswer::kRefused);
+  found(std::nullopt);
+  EXPECT_FALSE(findings_.empty());
+}
+
+TEST_F(GroupHistoryTest, WithItsTopicAnOffsetGoesAndDoesNotComeBackInTheNextLife) {
+  acked(5);
+  wait();
+  topics_.ask_deletion(id_);
+  found(5);
+  found(std::nullopt);
+  topics_.deleted(id_);
+  found(std::nullopt);
+  EXPECT_TRUE(findings_.empty()) << findings_.to_string();
+  found(5);
+  EXPECT_FALSE(findings_.empty());
 }
 
 TEST_F(GroupHistoryTest, ACommitOfAPastGenerationIsAFinding) {

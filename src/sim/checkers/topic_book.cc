@@ -50,8 +50,8 @@ void TopicBook::ask_deletion(Uuid id) {
 }
 
 void TopicBook::deleted(Uuid id) {
-  lives_.at(id).is_deleted = true;
-  deleted_at_.emplace(id, world_.now());
+  TopicLife& life = lives_.at(id);
+  life.deletion_acked = std::min(life.deletion_acked, world_.now());
 }
 
 void TopicBook::called_absent(const std::string& name, MonotonicTime asked_at, const std::string& who) {
@@ -70,8 +70,8 @@ void TopicBook::called_absent(Uuid id, MonotonicTime asked_at, const std::string
 }
 
 void TopicBook::called_present(Uuid id, MonotonicTime asked_at, const std::string& who) {
-  auto deleted = deleted_at_.find(id);
-  bool is_wrong = deleted != deleted_at_.end() && deleted->second < asked_at;
+  const TopicLife* life = find(id);
+  bool is_wrong = life != nullptr && life->deletion_acked < asked_at;
   findings_.require(!is_wrong, "{} tells of topic {}, whose deletion was acknowledged before", who,
                     id.to_string());
 }

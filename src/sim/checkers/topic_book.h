@@ -26,7 +26,7 @@ struct TopicLife {
   bool stamps_append_time = false;
   MonotonicTime known_since;
   MonotonicTime deletion_asked = MonotonicTime::never();
-  bool is_deleted = false;  // acknowledged
+  MonotonicTime deletion_acked = MonotonicTime::never();
 
   bool is_certain() const { return deletion_asked == MonotonicTime::never(); }
 };
@@ -68,7 +68,6 @@ class TopicBook {
   Findings& findings_;
   std::map<Uuid, TopicLife> lives_;
   std::set<std::string> stamped_names_;
-  std::map<Uuid, MonotonicTime> deleted_at_;
   std::map<std::pair<std::string, Uuid>, uint32_t> told_by_;
 };
 

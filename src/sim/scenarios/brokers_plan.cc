@@ -42,8 +42,12 @@ BrokersPlan BrokersPlan::draw(Random& random) {
   plan.snapshot_after_time = one_of(random, std::array<Duration, 2>{2s, 10s});
   plan.has_stray_writer = random.chance(1, 4);
   plan.workload = WorkloadPlan::draw(random);
-  plan.workload.groups =
-      draw_groups(random, {BrokerId(0), BrokerId(1), BrokerId(2)}, plan.workload.tender.has_value());
+  std::vector<BrokerId> brokers = {BrokerId(0), BrokerId(1), BrokerId(2)};
+  plan.workload.groups = draw_groups(random, brokers, plan.workload.tender.has_value());
+  if (random.chance(1, 2)) {
+    plan.workload.simple_group = SimpleGroupOptions{.name = served_group("simple", brokers),
+                                                    .topics = {"lasting", "stamped", "mortal"}};
+  }
   plan.rolls_back = random.chance(1, 8);
   return plan;
 }

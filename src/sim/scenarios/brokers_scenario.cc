@@ -173,7 +173,7 @@ class BrokersRun {
     Groups& groups = workload_.groups();
     RunEnd end = run_until([&] { return groups.is_settled(); });
     std::optional<BrokerId> owner = audit_.state().group_owner(plan_.workload.groups.front().name);
-    if (end != RunEnd::kDone || !owner) return end;
+    if (end != RunEnd::kDone || !owner || *owner == kStrayBroker) return end;
     Groups::Generations before = groups.generations();
     BrokerMachine& machine = *brokers_.at(static_cast<size_t>(owner->value()));
     Duration pause(world_.random().between(Duration(1s).count(), Duration(25s).count()));

@@ -14,7 +14,7 @@ namespace varve::sim {
 Outcome run_brokers(const RunOptions& options);
 
 // Every fault that brokers meet, and every refusal of apply (State::refusal_counts).
-inline constexpr std::array<std::string_view, 159> kBrokersExpected = {
+inline constexpr std::array<std::string_view, 161> kBrokersExpected = {
     "apply.batch.already_committed",
     "apply.batch.bad_run",
     "apply.batch.duplicate",
@@ -62,6 +62,8 @@ inline constexpr std::array<std::string_view, 159> kBrokersExpected = {
     "group.commit_error_16",
     "group.commit_error_25",
     "group.commit_unanswered",
+    "group.committed_by_nobody",
+    "group.deleted",
     "group.led",
     "group.member_killed",
     "group.member_leaves",

@@ -31,14 +31,18 @@ Duration between(Random& random, Duration low, Duration high) {
 
 }  // namespace
 
-std::vector<GroupOptions> draw_groups(Random& random, std::vector<BrokerId> brokers, bool widens) {
+std::string served_group(std::string name, std::vector<BrokerId> brokers) {
   brokers.push_back(kStrayBroker);
+  while (*rendezvous_owner(hash64(name), brokers) == kStrayBroker) name += "+";
+  return name;
+}
+
+std::vector<GroupOptions> draw_groups(Random& random, const std::vector<BrokerId>& brokers, bool widens) {
   std::vector<GroupOptions> groups;
   size_t count = 1 + random.below(3);
   for (size_t i = 0; i < count; ++i) {
     GroupOptions options;
-    options.name = fmt::format("group{}", i);
-    while (*rendezvous_owner(hash64(options.name), brokers) == kStrayBroker) options.name += "+";
+    options.name = served_group(fmt::format("group{}", i), brokers);
     options.members = 1 + random.below(3);
     options.are_static = random.chance(1, 3);
     options.topics = {"stamped"};
@@ -108,7 +112,9 @@ Task<> Groups::ask(std::string host, const GroupOptions* group) {
   protocol::OffsetFetchRequest request;
   request.group_id = group->name;
   request.topics.emplace();
-  for (const TopicPartition& at : lasting_partitions(*group)) {
+  std::set<TopicPartition> partitions;
+  for (const std::string& topic : group->topics) partitions.merge(partitions_of(topic));
+  for (const TopicPartition& at : partitions) {
     if (request.topics->empty() || request.topics->back().name != at.topic) {
       request.topics->emplace_back().name = at.topic;
     }

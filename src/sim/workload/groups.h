@@ -29,6 +29,7 @@ class Groups {
   // Who is not: a line each.
   std::string describe() const;
 
+  GroupHistory& history() { return history_; }
   // The generations of all groups now.
   using Generations = std::map<std::string, int32_t>;
   Generations generations() const;
@@ -57,8 +58,9 @@ class Groups {
   KafkaClient witness_;
 };
 
-// One to three groups, of both assignors, with static or dynamic members. brokers: all that may ever be owners of groups
-// and serve; group names are such that no other broker owns them. widens: somebody adds partitions to "lasting".
-std::vector<GroupOptions> draw_groups(Random& random, std::vector<BrokerId> brokers, bool widens);
+// A name like this one, of a group that only these brokers ever own: all that serve.
+std::string served_group(std::string name, std::vector<BrokerId> brokers);
+// One to three groups, of both assignors, with static or dynamic members. widens: somebody adds partitions to "lasting".
+std::vector<GroupOptions> draw_groups(Random& random, const std::vector<BrokerId>& brokers, bool widens);
 
 }  // namespace varve::sim

@@ -47,10 +47,14 @@ Task<> StrayWriter::run(size_t entries) {
     if (counts) ++last_;
     has_session = co_await append(key, Slice::take(std::move(bytes)));
   }
-  co_await log_->end_session(nonce_);
+  // As long as one lives, perhaps of a registration that got no answer, the cluster takes it for a broker, which leads partitions and owns groups.
+  for (Nonce nonce : sessions_) {
+    while (!co_await log_->end_session(nonce)) co_await runtime::sleep_for(kPauseMax);
+  }
 }
 
 Task<bool> StrayWriter::register_as(Nonce nonce) {
+  sessions_.push_back(nonce);
   auto session = co_await log_->begin_session(nonce);
   if (!session) co_return false;
   audit_.excuse(nonce);

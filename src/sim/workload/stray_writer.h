@@ -16,7 +16,7 @@ namespace varve::sim {
 // It registers as this one, and serves nobody.
 inline constexpr BrokerId kStrayBroker{99};
 
-// Life: of one run, on a node of its own. start() once; it ends its session when it has written `entries`.
+// Life: of one run, on a node of its own. start() once; it ends its sessions when it has written `entries`.
 class StrayWriter {
  public:
   StrayWriter(World& world, SimMetadataLog& log, LogAudit& audit);
@@ -42,6 +42,7 @@ class StrayWriter {
   Random random_;
   std::unique_ptr<metadata::MetadataLog> log_;
   Nonce nonce_;
+  std::vector<Nonce> sessions_;  // that may have been begun
   Incarnation incarnation_;
   EntrySequence last_;
   uint64_t keys_ = 0;

@@ -38,6 +38,10 @@ Workload::Workload(World& world, SimNetwork& network, Findings& findings,
     consumers_.push_back(std::make_unique<Consumer>(context_, next_node(), consumer));
   }
   groups_ = std::make_unique<Groups>(context_, next_node(), network, plan.groups, std::move(tail));
+  if (plan.simple_group) {
+    simple_group_ =
+        std::make_unique<SimpleGroup>(context_, next_node(), groups_->history(), *plan.simple_group);
+  }
 }
 
 Workload::~Workload() { stop(); }
@@ -49,10 +53,12 @@ void Workload::start() {
   for (auto& producer : producers_) producer->start();
   for (auto& consumer : consumers_) consumer->start();
   groups_->start();
+  if (simple_group_) simple_group_->start();
 }
 
 bool Workload::is_finished() const {
   return admin_->is_finished() && (!tender_ || tender_->is_finished()) &&
+         (!simple_group_ || simple_group_->is_finished()) &&
          std::ranges::all_of(producers_, [](const auto& producer) { return producer->is_finished(); });
 }
 
@@ -110,6 +116,7 @@ std::string Workload::describe() const {
   }
   if (!admin_->is_finished()) text += "\n  a topic is half made or half deleted";
   if (tender_ && !tender_->is_finished()) text += "\n  a topic is half changed";
+  if (simple_group_ && !simple_group_->is_finished()) text += "\n  a commit of nobody is under way";
   for (const auto& reader : readers_) {
     if (!reader->is_finished()) text += fmt::format("\n  {} cannot be read", reader->host());
   }

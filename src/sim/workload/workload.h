@@ -62,6 +62,7 @@ class Workload {
   std::vector<std::unique_ptr<Producer>> producers_;
   std::vector<std::unique_ptr<Consumer>> consumers_;
   std::unique_ptr<Groups> groups_;
+  std::unique_ptr<SimpleGroup> simple_group_;  // nullptr: everybody is a member
   std::vector<std::unique_ptr<FullReader>> readers_;
 };
 

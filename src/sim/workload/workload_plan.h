@@ -8,6 +8,7 @@
 #include "sim/workload/consumer.h"
 #include "sim/workload/groups.h"
 #include "sim/workload/producer.h"
+#include "sim/workload/simple_group.h"
 #include "sim/workload/topic_tender.h"
 
 namespace varve::sim {
@@ -19,6 +20,7 @@ struct WorkloadPlan {
   std::vector<ProducerOptions> producers;
   std::vector<ConsumerOptions> consumers;
   std::vector<GroupOptions> groups;
+  std::optional<SimpleGroupOptions> simple_group;
 
   // Swarm testing: each choice is drawn for itself, so that combinations differ. At least three producers, of which the
   // first keeps changing its broker in mid-sequence and the third is plain, and two consumers.
