@@ -33,6 +33,7 @@ struct PlantedBugs {
   // Invariant 14: what apply holds against owners of the past,
   bool group_owner_unchecked = false;
   bool group_version_unchecked = false;
+  bool owner_change_unchecked = false;
   bool commit_generation_unchecked = false;
   // and what a coordinator owes its members.
   bool new_owner_forgets_members = false;

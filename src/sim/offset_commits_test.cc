@@ -31,7 +31,9 @@ struct OffsetCommits : testing::Test {
   }
   Task<> commit(std::string group) {
     MonotonicTime began = world_.now();
-    CommitOffsets command{.group = std::move(group), .offsets = {{partition_, 5, -1, ""}}};
+    CommitOffsets command{.group = std::move(group),
+                          .offsets = {{partition_, 5, -1, ""}},
+                          .owners = broker_.client.state().owners_version()};
     auto done = co_await broker_.client.propose(std::move(command));
     CHECK(done && done->front().verdict == metadata::CommandVerdict::kDone);
     took_max_ = std::max(took_max_, world_.now() - began);

@@ -23,6 +23,7 @@ constexpr std::array kNames = {
     PlantedBugName{"unbounded_buffer", &PlantedBugs::unbounded_buffer},
     PlantedBugName{"group_owner_unchecked", &PlantedBugs::group_owner_unchecked},
     PlantedBugName{"group_version_unchecked", &PlantedBugs::group_version_unchecked},
+    PlantedBugName{"owner_change_unchecked", &PlantedBugs::owner_change_unchecked},
     PlantedBugName{"commit_generation_unchecked", &PlantedBugs::commit_generation_unchecked},
     PlantedBugName{"new_owner_forgets_members", &PlantedBugs::new_owner_forgets_members},
     PlantedBugName{"offsets_lost_at_snapshot", &PlantedBugs::offsets_lost_at_snapshot},

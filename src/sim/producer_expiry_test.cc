@@ -80,7 +80,9 @@ TEST_F(ProducerExpiry, AProducerIsForgottenOnceItWasSilentForTheTimeThatTheState
 class OffsetExpiry : public ProducerExpiry {
  protected:
   Task<> commit(metadata::MetadataClient& client, std::string group) {
-    metadata::CommitOffsets command{.group = std::move(group), .offsets = {{partition_, 5, -1, ""}}};
+    metadata::CommitOffsets command{.group = std::move(group),
+                                    .offsets = {{partition_, 5, -1, ""}},
+                                    .owners = client.state().owners_version()};
     auto done = co_await client.propose(std::move(command));
     CHECK(done && done->front().verdict == metadata::CommandVerdict::kDone);
   }

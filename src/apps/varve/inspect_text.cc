@@ -124,10 +124,10 @@ std::string text_of(const MemberDetails& details) {
   return text;
 }
 std::string text_of(const SaveGroup& command) {
-  std::string text =
-      fmt::format("save group=\"{}\" version={} type={} {} generation={} protocol={} leader={}",
-                  command.group, command.version, command.protocol_type, name_of_phase(command.phase),
-                  command.generation, command.protocol.value_or("-"), command.leader);
+  std::string text = fmt::format(
+      "save group=\"{}\" owners={} version={} type={} {} generation={} protocol={} leader={}", command.group,
+      command.owners, command.version, command.protocol_type, name_of_phase(command.phase),
+      command.generation, command.protocol.value_or("-"), command.leader);
   for (const SavedMember& member : command.members) {
     text += fmt::format("\n    member \"{}\"", member.id);
     if (member.details) text += text_of(*member.details);
@@ -136,8 +136,8 @@ std::string text_of(const SaveGroup& command) {
   return text;
 }
 std::string text_of(const CommitOffsets& command) {
-  std::string text = fmt::format("commit offsets group=\"{}\" generation={} member=\"{}\"", command.group,
-                                 command.generation, command.member);
+  std::string text = fmt::format("commit offsets group=\"{}\" owners={} generation={} member=\"{}\"",
+                                 command.group, command.owners, command.generation, command.member);
   if (command.instance_id) text += fmt::format(" instance=\"{}\"", *command.instance_id);
   if (command.expires_at >= 0) text += fmt::format(" expires_at={}", command.expires_at);
   for (const OffsetCommit& offset : command.offsets) {
@@ -147,13 +147,14 @@ std::string text_of(const CommitOffsets& command) {
   return text;
 }
 std::string text_of(const DeleteOffsets& command) {
-  std::string text =
-      fmt::format("delete offsets group=\"{}\" version={} partitions", command.group, command.version);
+  std::string text = fmt::format("delete offsets group=\"{}\" owners={} version={} partitions", command.group,
+                                 command.owners, command.version);
   for (PartitionHandle partition : command.partitions) text += fmt::format(" {}", partition);
   return text;
 }
 std::string text_of(const DeleteGroup& command) {
-  return fmt::format("delete group=\"{}\" version={}", command.group, command.version);
+  return fmt::format("delete group=\"{}\" owners={} version={}", command.group, command.owners,
+                     command.version);
 }
 std::string text_of(const SetGroupLimits& command) {
   return fmt::format("group limits offsets_retention_ms={}", command.offsets_retention_ms);

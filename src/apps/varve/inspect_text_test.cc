@@ -62,7 +62,7 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   EXPECT_THAT(text, HasSubstr("retention.ms=1000"));
   EXPECT_THAT(text, HasSubstr("commit object=7.2"));
   EXPECT_THAT(text, HasSubstr("producer=9"));
-  EXPECT_THAT(text, HasSubstr("save group=\"readers\" version=0 type= stable"));
+  EXPECT_THAT(text, HasSubstr("save group=\"readers\" owners=0 version=0 type= stable"));
   EXPECT_THAT(text, HasSubstr("instance=\"i-1\" assignment=3 bytes"));
   EXPECT_THAT(text, HasSubstr("partition=4 offset=17 epoch=0 metadata=\"note\""));
   EXPECT_THAT(text, HasSubstr("-cleanup.policy retention.bytes=5"));

@@ -75,6 +75,31 @@ Task<Settled> await_proposals(GroupProposals proposals, MonotonicTime deadline) 
   co_return settled;
 }
 
+struct Committed {
+  CommitAnswer answer{};
+  bool is_stale = false;  // the group may have had another owner meanwhile
+};
+
+Task<Committed> await_commit(GroupProposals proposals, MonotonicTime deadline) {
+  Committed committed{.answer = {.error = proposals.error}};
+  CommitAnswer& answer = committed.answer;
+  for (size_t i = 0; i < proposals.waiting.size(); ++i) {
+    metadata::ProposeResult result = co_await await_one(proposals.waiting[i], deadline);
+    GroupErrc error = result ? error_of(result->front().verdict) : error_of(result.error().code);
+    if (result) {
+      const metadata::CommandOutcome& outcome = result->front();
+      bool is_absent = error == GroupErrc::kIllegalGeneration && outcome.group_version == 0;
+      if (is_absent) error = GroupErrc::kGroupIdNotFound;
+      for (uint32_t index : outcome.unknown_partitions) {
+        answer.unknown.push_back(proposals.first_offsets[i] + index);
+      }
+      if (outcome.verdict == metadata::CommandVerdict::kStaleGroup) committed.is_stale = true;
+    }
+    if (answer.error == GroupErrc::kNone) answer.error = error;
+  }
+  co_return committed;
+}
+
 }  // namespace
 
 GroupCoordinator::GroupCoordinator(runtime::Runtime& runtime, metadata::MetadataClient& client,
@@ -159,32 +184,31 @@ Task<LeaveAnswer> GroupCoordinator::leave(LeaveRequest request, MonotonicTime de
       [this, request = std::move(request)](auto done) { table_.leave(request, done); });
 }
 
+Task<GroupProposals> GroupCoordinator::propose_commit(std::shared_ptr<const CommitRequest> request,
+                                                      uint64_t judged, MonotonicTime deadline) {
+  // What was proposed before has been applied here a moment ago.
+  for (bool is_certain = judged != 0;; is_certain = true) {
+    GroupProposals proposals = co_await ask<GroupProposals>(
+        runtime_, deadline, GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable},
+        [this, request, is_certain, judged](auto done) { table_.commit(request, is_certain, judged, done); });
+    if (proposals.error != GroupErrc::kUncertain) co_return proposals;
+    if (!co_await sync_with_log(deadline)) {
+      co_return GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable};
+    }
+  }
+}
+
 Task<CommitAnswer> GroupCoordinator::commit(CommitRequest request, MonotonicTime deadline) {
   auto shared = std::make_shared<const CommitRequest>(std::move(request));
-  GroupProposals proposals;
-  for (bool is_certain : {false, true}) {
-    if (is_certain && !co_await sync_with_log(deadline)) {
-      co_return CommitAnswer{.error = GroupErrc::kCoordinatorNotAvailable};
-    }
-    proposals = co_await ask<GroupProposals>(
-        runtime_, deadline, GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable},
-        [this, shared, is_certain](auto done) { table_.commit(shared, is_certain, done); });
-    if (proposals.error != GroupErrc::kUncertain) break;
+  Committed committed;
+  uint64_t judged = 0;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    GroupProposals proposals = co_await propose_commit(shared, judged, deadline);
+    judged = proposals.judged;
+    committed = co_await await_commit(std::move(proposals), deadline);
+    if (!committed.is_stale) break;
   }
-  CommitAnswer answer{.error = proposals.error};
-  for (size_t i = 0; i < proposals.waiting.size(); ++i) {
-    metadata::ProposeResult result = co_await await_one(proposals.waiting[i], deadline);
-    GroupErrc error = result ? error_of(result->front().verdict) : error_of(result.error().code);
-    if (result) {
-      const metadata::CommandOutcome& outcome = result->front();
-      bool is_absent = error == GroupErrc::kIllegalGeneration && outcome.group_version == 0;
-      if (is_absent) error = GroupErrc::kGroupIdNotFound;
-      for (uint32_t index : outcome.unknown_partitions)
-        answer.unknown.push_back(proposals.first_offsets[i] + index);
-    }
-    if (answer.error == GroupErrc::kNone) answer.error = error;
-  }
-  co_return answer;
+  co_return committed.answer;
 }
 
 Task<std::vector<FetchedOffsets>> GroupCoordinator::offsets(std::vector<OffsetQuery> queries) {
@@ -231,10 +255,11 @@ Task<GroupErrc> GroupCoordinator::remove_one(std::string group, Completion<Group
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     GroupProposals late{.error = GroupErrc::kCoordinatorNotAvailable};
     GroupProposals proposals = co_await runtime::wait_until(started, deadline, std::move(late));
+    uint64_t judged = proposals.judged;
     settled = co_await await_proposals(std::move(proposals), deadline);
     if (!settled.is_stale) break;
     started = Completion<GroupProposals>();
-    runtime_.core().post([this, group, started] { table_.remove(group, started); });
+    runtime_.core().post([this, group, judged, started] { table_.remove(group, judged, started); });
   }
   co_return settled.error;
 }
@@ -249,7 +274,7 @@ Task<std::vector<GroupErrc>> GroupCoordinator::remove(std::vector<std::string> g
   // All at once, so that they share entries.
   std::vector<Completion<GroupProposals>> started(groups.size());
   runtime_.core().post([this, groups, started] {
-    for (size_t i = 0; i < groups.size(); ++i) table_.remove(groups[i], started[i]);
+    for (size_t i = 0; i < groups.size(); ++i) table_.remove(groups[i], 0, started[i]);
   });
   for (size_t i = 0; i < groups.size(); ++i) {
     errors.push_back(co_await remove_one(groups[i], started[i], deadline));
@@ -264,10 +289,12 @@ Task<DeleteOffsetsAnswer> GroupCoordinator::delete_offsets(OffsetDeletion reques
   }
   auto shared = std::make_shared<const OffsetDeletion>(std::move(request));
   DeleteOffsetsAnswer answer;
+  uint64_t judged = 0;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     DeletionStart start = co_await ask<DeletionStart>(
         runtime_, deadline, DeletionStart{.proposals = {.error = GroupErrc::kCoordinatorNotAvailable}},
-        [this, shared](auto done) { table_.delete_offsets(shared, done); });
+        [this, shared, judged](auto done) { table_.delete_offsets(shared, judged, done); });
+    judged = start.proposals.judged;
     Settled settled = co_await await_proposals(std::move(start.proposals), deadline);
     answer.error = settled.error;
     answer.subscribed = std::move(start.subscribed);

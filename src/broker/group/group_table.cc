@@ -1,7 +1,9 @@
 #include "broker/group/group_table.h"
 
 #include <algorithm>
+#include <ranges>
 
+#include "base/hash.h"
 #include "broker/group/group_save.h"
 #include "metadata/log/metadata_log.h"
 
@@ -14,6 +16,8 @@ using metadata::GroupPhase;
 constexpr Duration kLookInterval = 1s;
 // Of details and assignments in one save; the rest of an entry is for ids, and for one large member.
 constexpr size_t kSaveBytesMax = 128 * 1024;
+// Of how many comings and goings of brokers it is known whose groups were whose. A proposal seldom outlasts one.
+constexpr size_t kOwnersKept = 16;
 
 }  // namespace
 
@@ -48,6 +52,7 @@ GroupTable::GroupTable(runtime::Runtime& runtime, metadata::MetadataClient& clie
 
 void GroupTable::start() {
   is_running_ = true;
+  note_owners(true);
   reconcile(false);
   look_at_ = runtime_.now() + kLookInterval;
   set_timer();
@@ -99,7 +104,24 @@ GroupTable::Entry* GroupTable::open(const std::string& id) {
 }
 
 void GroupTable::on_applied(const metadata::ApplyOutcome& outcome) {
-  if (is_running_ && (outcome.has_broker_change || outcome.is_reload)) reconcile(outcome.is_reload);
+  if (!is_running_ || !(outcome.has_broker_change || outcome.is_reload)) return;
+  note_owners(outcome.is_reload);
+  reconcile(outcome.is_reload);
+}
+
+void GroupTable::note_owners(bool is_reload) {
+  if (is_reload) owners_.clear();
+  auto alive = std::views::keys(client_.state().live_brokers());
+  owners_.emplace_back(client_.state().owners_version(), std::set<BrokerId>(alive.begin(), alive.end()));
+  if (owners_.size() > kOwnersKept) owners_.pop_front();
+}
+
+bool GroupTable::has_owned_since(std::string_view id, uint64_t version) const {
+  auto since = std::ranges::find(owners_, version, [](const auto& one) { return one.first; });
+  return since != owners_.end() && std::all_of(since, owners_.end(), [&](const auto& one) {
+           auto owner = rendezvous_owner(hash64(id), one.second);
+           return owner != one.second.end() && *owner == broker_;
+         });
 }
 
 void GroupTable::reconcile(bool is_reload) {
@@ -173,10 +195,12 @@ void GroupTable::save(Entry& entry) {
   // Memory of a group that had members builds on what it saved last. One without any is a new one, whatever became of
   // its name meanwhile.
   bool is_foreign = view != nullptr && !view->members.empty() && view->version != entry.version;
+  if (is_foreign) return drop(entry, GroupErrc::kNotCoordinator);
   SaveStep step = next_save(entry.group, view, kSaveBytesMax);
+  step.command.owners = client_.state().owners_version();
+  entry.version_saved_over = step.command.version;
   std::vector<metadata::Command> commands;
   commands.emplace_back(std::move(step.command));
-  if (is_foreign) return drop(entry, GroupErrc::kNotCoordinator);
   if (metadata::encoded_size_bound(commands.front()) + metadata::kEntryFrameBytesMax >
       metadata::kMaxEntryBytes) {
     logger_.warn("a consumer group is too large for the metadata log", {{"group", id}});
@@ -212,6 +236,10 @@ void GroupTable::saved(const std::string& id, uint64_t serial, uint64_t revision
     return;
   }
   bool is_stored = result && result->front().verdict == metadata::CommandVerdict::kDone;
+  // A broker came or went, and the group stayed this one's and as it was.
+  bool is_only_late = result && result->front().verdict == metadata::CommandVerdict::kStaleGroup &&
+                      result->front().group_version == entry->version_saved_over;
+  if (is_only_late) return settle(*entry);
   if (!is_stored) drops_.add();
   if (!result) {
     bool may_ask_again = result.error().code == metadata::ProposeErrc::kFull;

@@ -25,6 +25,7 @@ struct GroupProposals {
   GroupErrc error = GroupErrc::kNone;
   std::vector<runtime::Completion<metadata::ProposeResult>> waiting{};
   std::vector<uint32_t> first_offsets{};  // of commits: where in the request each begins
+  uint64_t judged = 0;                    // State::owners_version()
 };
 
 struct DescribedMember {
@@ -96,14 +97,17 @@ class GroupTable {
   void sync(SyncRequest& request, bool is_certain, runtime::Completion<SyncAnswer> done);
   void heartbeat(const HeartbeatRequest& request, bool is_certain, runtime::Completion<GroupErrc> done);
   void leave(const LeaveRequest& request, runtime::Completion<LeaveAnswer> done);
+  // `judged`: of what was proposed of this request before, if apply found it stale; else 0. If another broker has owned
+  // the group since, the request is not repeated: it is the client's to say whether it still wants what it asked for.
   // Commits go into entries with everybody else's.
-  void commit(std::shared_ptr<const CommitRequest> request, bool is_certain,
+  void commit(std::shared_ptr<const CommitRequest> request, bool is_certain, uint64_t judged,
               runtime::Completion<GroupProposals> done);
   FetchedOffsets offsets(const OffsetQuery& query) const;
   void describe(const std::string& id, runtime::Completion<DescribedGroup> done);
   std::vector<ListedGroup> list() const;
-  void remove(const std::string& id, runtime::Completion<GroupProposals> done);
-  void delete_offsets(std::shared_ptr<const OffsetDeletion> request, runtime::Completion<DeletionStart> done);
+  void remove(const std::string& id, uint64_t judged, runtime::Completion<GroupProposals> done);
+  void delete_offsets(std::shared_ptr<const OffsetDeletion> request, uint64_t judged,
+                      runtime::Completion<DeletionStart> done);
 
  private:
   // kNone: the answer may go out as it is.
@@ -115,7 +119,8 @@ class GroupTable {
     uint64_t serial;  // of this life in memory
     size_t bytes_counted = 0;
     uint64_t saved_revision = 0;
-    uint64_t version = 0;  // of the group in state that memory builds on
+    uint64_t version = 0;             // of the group in state that memory builds on
+    uint64_t version_saved_over = 0;  // by the newest save
     bool is_saving = false;
     // Dropped while a save was on its way: nothing is known of the group before that has ended.
     bool is_in_limbo = false;
@@ -129,6 +134,9 @@ class GroupTable {
   // kNone: this broker is the one to ask, and can tell.
   GroupErrc admit(std::string_view id) const;
   bool owns(std::string_view id) const;
+  // Whether nobody else did since State::owners_version() was this.
+  bool has_owned_since(std::string_view id, uint64_t version) const;
+  void note_owners(bool is_reload);
   // nullptr: it is not in memory.
   Entry* find(std::string_view id);
   // Brings a group of the state into memory, or makes one; nullptr: there is no room.
@@ -136,8 +144,9 @@ class GroupTable {
   Entry& load(const metadata::GroupView& view);
   // Loads what this broker owns now and drops what it does not own any more.
   void reconcile(bool is_reload);
-  // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now.
-  Entry* find_usable(std::string_view id, GroupErrc& error);
+  // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now, or of
+  // what was asked of it when this was `judged`.
+  Entry* find_usable(std::string_view id, GroupErrc& error, uint64_t judged = 0);
   // The same for a request of a member of one generation, with the error that the group has for it; nullptr also if that
   // is not certain yet.
   template <class Request>
@@ -184,6 +193,8 @@ class GroupTable {
   bool is_running_ = false;
   bool is_stalled_ = false;  // no progress when it was last looked for
   uint64_t last_serial_ = 0;
+  // The newest versions of who owns what, and who lived; a gap if the state was reloaded.
+  std::deque<std::pair<uint64_t, std::set<BrokerId>>> owners_;
   Entries entries_;
   size_t bytes_ = 0;                                           // of all groups
   std::set<std::pair<MonotonicTime, std::string>> deadlines_;  // Entry::armed

@@ -45,8 +45,11 @@ std::string fresh_member_id(std::string prefix, Random& random) {
                      hex.substr(16, 4), hex.substr(20));
 }
 
-std::vector<metadata::CommitOffsets> commit_commands(const CommitRequest& request, int64_t log_time) {
+std::vector<metadata::CommitOffsets> commit_commands(const CommitRequest& request,
+                                                     const metadata::State& state) {
+  int64_t log_time = state.log_time();
   metadata::CommitOffsets head;
+  head.owners = state.owners_version();
   head.group = request.group;
   head.generation = request.generation;
   head.member = request.member.id;
@@ -72,8 +75,9 @@ std::vector<metadata::CommitOffsets> commit_commands(const CommitRequest& reques
 
 }  // namespace
 
-GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error) {
+GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error, uint64_t judged) {
   error = admit(id);
+  if (judged != 0 && !has_owned_since(id, judged)) error = GroupErrc::kNotCoordinator;
   Entry* entry = find(id);
   if (error == GroupErrc::kNone && entry != nullptr && entry->is_in_limbo) {
     error = GroupErrc::kCoordinatorNotAvailable;
@@ -176,10 +180,10 @@ GroupErrc GroupTable::check_commit(Entry* entry, const CommitRequest& request) c
   return is_known ? GroupErrc::kUnknownMember : GroupErrc::kGroupIdNotFound;
 }
 
-void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain,
+void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain, uint64_t judged,
                         Completion<GroupProposals> done) {
   GroupErrc error = GroupErrc::kNone;
-  Entry* entry = find_usable(request->group, error);
+  Entry* entry = find_usable(request->group, error, judged);
   if (error == GroupErrc::kNone) {
     error = check_commit(entry, *request);
     if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
@@ -192,17 +196,17 @@ void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_ce
   } else if (error != GroupErrc::kNone) {
     return answer_when_saved(*entry, done, GroupProposals{.error = error});
   } else if (!entry->is_clean()) {
-    return when_clean(*entry, [this, request, done](GroupErrc failure) {
-      if (failure == GroupErrc::kNone) return commit(request, true, done);
+    return when_clean(*entry, [this, request, judged, done](GroupErrc failure) {
+      if (failure == GroupErrc::kNone) return commit(request, true, judged, done);
       done.set({.error = failure});
     });
   } else {
     entry->group.committed(request->member, runtime_.now());
     arm(*entry);
   }
-  GroupProposals proposals;
+  GroupProposals proposals{.judged = client_.state().owners_version()};
   uint32_t first = 0;
-  for (metadata::CommitOffsets& command : commit_commands(*request, client_.state().log_time())) {
+  for (metadata::CommitOffsets& command : commit_commands(*request, client_.state())) {
     proposals.first_offsets.push_back(first);
     first += static_cast<uint32_t>(command.offsets.size());
     std::vector<metadata::Command> commands;
@@ -254,24 +258,25 @@ std::vector<ListedGroup> GroupTable::list() const {
   return listed;
 }
 
-void GroupTable::remove(const std::string& id, Completion<GroupProposals> done) {
+void GroupTable::remove(const std::string& id, uint64_t judged, Completion<GroupProposals> done) {
   GroupErrc error = GroupErrc::kNone;
-  Entry* entry = find_usable(id, error);
+  Entry* entry = find_usable(id, error, judged);
   const metadata::GroupView* view = client_.state().find_group(id);
   if (error == GroupErrc::kNone && entry == nullptr && view == nullptr) error = GroupErrc::kGroupIdNotFound;
   if (entry != nullptr && entry->group.phase() != GroupPhase::kEmpty) {
     return answer_when_saved(*entry, done, GroupProposals{.error = GroupErrc::kNonEmptyGroup});
   }
   if (entry != nullptr && !entry->is_clean()) {
-    return when_clean(*entry, [this, id, done](GroupErrc failure) {
-      if (failure == GroupErrc::kNone) return remove(id, done);
+    return when_clean(*entry, [this, id, judged, done](GroupErrc failure) {
+      if (failure == GroupErrc::kNone) return remove(id, judged, done);
       done.set({.error = failure});
     });
   }
-  GroupProposals proposals{.error = error};
+  GroupProposals proposals{.error = error, .judged = client_.state().owners_version()};
   if (error == GroupErrc::kNone && view != nullptr) {
     std::vector<metadata::Command> commands;
-    commands.emplace_back(metadata::DeleteGroup{.group = id, .version = view->version});
+    commands.emplace_back(
+        metadata::DeleteGroup{.group = id, .version = view->version, .owners = proposals.judged});
     client_.propose(std::move(commands), proposals.waiting.emplace_back());
   }
   // Ids that were given out lapse with it.
@@ -279,14 +284,15 @@ void GroupTable::remove(const std::string& id, Completion<GroupProposals> done) 
   done.set(std::move(proposals));
 }
 
-void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request,
+void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, uint64_t judged,
                                 Completion<DeletionStart> done) {
   DeletionStart start;
+  start.proposals.judged = client_.state().owners_version();
   GroupErrc& error = start.proposals.error;
-  Entry* entry = find_usable(request->group, error);
+  Entry* entry = find_usable(request->group, error, judged);
   if (entry != nullptr && !entry->is_clean()) {
-    return when_clean(*entry, [this, request, done](GroupErrc failure) {
-      if (failure == GroupErrc::kNone) return delete_offsets(request, done);
+    return when_clean(*entry, [this, request, judged, done](GroupErrc failure) {
+      if (failure == GroupErrc::kNone) return delete_offsets(request, judged, done);
       done.set({.proposals = {.error = failure}});
     });
   }
@@ -312,6 +318,7 @@ void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request,
   if (view != nullptr && !command.partitions.empty()) {
     command.group = request->group;
     command.version = view->version;
+    command.owners = start.proposals.judged;
     std::vector<metadata::Command> commands;
     commands.emplace_back(std::move(command));
     client_.propose(std::move(commands), start.proposals.waiting.emplace_back());

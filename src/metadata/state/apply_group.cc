@@ -165,8 +165,10 @@ CommandOutcome Applier::change_group(const GroupCommand& command) {
   GroupChange change(state_, command.group);
   bool may_change = change.is_owned_by(sender_->broker) || state_.bugs.group_owner_unchecked;
   if (!may_change) return refuse(CommandVerdict::kNotCoordinator);
+  // Since the sender judged it, another broker may have owned the group and changed it, and be gone again.
+  bool is_late = command.owners != state_.brokers.owners_version() && !state_.bugs.owner_change_unchecked;
   CommandOutcome outcome;
-  CommandVerdict verdict = change.run(command, outcome);
+  CommandVerdict verdict = is_late ? CommandVerdict::kStaleGroup : change.run(command, outcome);
   if (verdict == CommandVerdict::kRefused) {
     outcome = refuse(Rule::kBadGroup);
   } else if (verdict != CommandVerdict::kDone) {

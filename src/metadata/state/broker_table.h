@@ -21,6 +21,8 @@ class BrokerTable {
   std::optional<Incarnation> of_nonce(Nonce nonce) const;
   // Of what hashes to `hash`, among the live ones; nullopt if none lives.
   std::optional<BrokerId> owner_of(uint64_t hash) const;
+  // How often one came or went; as long as it is the same, every hash has the owner that it has.
+  uint64_t owners_version() const { return 2 * all_.size() - live_.size(); }
   // Whether every live incarnation knows the grammar of `level`.
   bool all_live_allow(FeatureLevel level) const;
 

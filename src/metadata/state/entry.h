@@ -166,7 +166,8 @@ struct AlterTopicConfigs {
 };
 
 // --- Consumer groups. Only the broker that owns a group changes it: the one that rendezvous hashing gives for its id
-// among the live ones where the entry applies (State::group_owner). Bytes that clients send are data. ---
+// among the live ones where the entry applies (State::group_owner). Bytes that clients send are data. In `owners` the
+// sender tells State::owners_version() as it was when it judged what was asked of it. ---
 
 enum class GroupPhase : uint8_t {
   kEmpty = 0,
@@ -206,6 +207,7 @@ struct SaveGroup {
   std::optional<std::string> protocol{};
   std::string leader{};
   std::vector<SavedMember> members{};  // ids rising
+  uint64_t owners = 0;
   bool operator==(const SaveGroup&) const = default;
 };
 struct OffsetCommit {
@@ -224,6 +226,7 @@ struct CommitOffsets {
   std::optional<std::string> instance_id{};
   int64_t expires_at = -1;  // log time, ms; -1: by SetGroupLimits
   std::vector<OffsetCommit> offsets{};
+  uint64_t owners = 0;
   bool operator==(const CommitOffsets&) const = default;
 };
 // Partitions without an offset are passed over.
@@ -231,12 +234,14 @@ struct DeleteOffsets {
   std::string group{};
   uint64_t version = 0;
   std::vector<PartitionHandle> partitions{};
+  uint64_t owners = 0;
   bool operator==(const DeleteOffsets&) const = default;
 };
 // Only in phase kEmpty.
 struct DeleteGroup {
   std::string group{};
   uint64_t version = 0;
+  uint64_t owners = 0;
   bool operator==(const DeleteGroup&) const = default;
 };
 struct SetGroupLimits {

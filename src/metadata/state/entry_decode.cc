@@ -70,10 +70,8 @@ class CommandDecoder {
         return commit_offsets();
       case CommandKind::kDeleteOffsets:
         return delete_offsets();
-      case CommandKind::kDeleteGroup: {
-        std::string group = text();
-        return DeleteGroup{std::move(group), reader_.unsigned_varint()};
-      }
+      case CommandKind::kDeleteGroup:
+        return delete_group();
       case CommandKind::kSetGroupLimits:
         return SetGroupLimits{reader_.unsigned_varint()};
       case CommandKind::kExpireOffsets:
@@ -145,6 +143,7 @@ class CommandDecoder {
   SaveGroup save_group() {
     SaveGroup c;
     c.group = text();
+    c.owners = reader_.unsigned_varint();
     c.version = reader_.unsigned_varint();
     c.protocol_type = text();
     c.phase = read_phase(reader_);
@@ -166,6 +165,7 @@ class CommandDecoder {
   CommitOffsets commit_offsets() {
     CommitOffsets c;
     c.group = text();
+    c.owners = reader_.unsigned_varint();
     c.generation = reader_.varint32();
     c.member = text();
     c.instance_id = read_nullable(reader_);
@@ -185,10 +185,19 @@ class CommandDecoder {
   DeleteOffsets delete_offsets() {
     DeleteOffsets c;
     c.group = text();
+    c.owners = reader_.unsigned_varint();
     c.version = reader_.unsigned_varint();
     c.partitions.resize(reader_.count(1));
     uint32_t before = 0;
     for (PartitionHandle& handle : c.partitions) handle = partition(before);
+    return c;
+  }
+
+  DeleteGroup delete_group() {
+    DeleteGroup c;
+    c.group = text();
+    c.owners = reader_.unsigned_varint();
+    c.version = reader_.unsigned_varint();
     return c;
   }
 

@@ -116,6 +116,7 @@ class CommandEncoder {
   }
   void operator()(const SaveGroup& c) {
     sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.owners);
     sink_.unsigned_varint(c.version);
     sink_.prefixed(c.protocol_type);
     sink_.u8(static_cast<uint8_t>(c.phase));
@@ -135,6 +136,7 @@ class CommandEncoder {
   }
   void operator()(const CommitOffsets& c) {
     sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.owners);
     sink_.varint(c.generation);
     sink_.prefixed(c.member);
     write_nullable(sink_, c.instance_id);
@@ -150,6 +152,7 @@ class CommandEncoder {
   }
   void operator()(const DeleteOffsets& c) {
     sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.owners);
     sink_.unsigned_varint(c.version);
     sink_.unsigned_varint(c.partitions.size());
     uint32_t before = 0;
@@ -157,6 +160,7 @@ class CommandEncoder {
   }
   void operator()(const DeleteGroup& c) {
     sink_.prefixed(c.group);
+    sink_.unsigned_varint(c.owners);
     sink_.unsigned_varint(c.version);
   }
   void operator()(const SetGroupLimits& c) { sink_.unsigned_varint(c.offsets_retention_ms); }

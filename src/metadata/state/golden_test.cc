@@ -127,7 +127,8 @@ SaveGroup golden_group() {
           .leader = "app-1",
           .members = {{"app-1", golden_details(), std::string("\0\2\xff", 3)},
                       {"app-2", std::nullopt, std::nullopt},
-                      {"app-3", MemberDetails{.client_id = "x"}, std::nullopt}}};
+                      {"app-3", MemberDetails{.client_id = "x"}, std::nullopt}},
+          .owners = 5};
 }
 
 CommitOffsets golden_commit() {
@@ -136,7 +137,8 @@ CommitOffsets golden_commit() {
           .member = "app-1",
           .instance_id = "static-1",
           .expires_at = 1'700'000'600'000,
-          .offsets = {{PartitionHandle(300), 41, 0, "note"}, {PartitionHandle(7), INT64_MAX, -1, ""}}};
+          .offsets = {{PartitionHandle(300), 41, 0, "note"}, {PartitionHandle(7), INT64_MAX, -1, ""}},
+          .owners = 5};
 }
 
 std::vector<std::pair<std::string, Entry>> golden_entries() {
@@ -172,8 +174,8 @@ std::vector<std::pair<std::string, Entry>> golden_entries() {
       {"SaveGroup", entry_with({golden_group()})},
       {"CommitOffsets", entry_with({golden_commit()})},
       {"DeleteOffsets",
-       entry_with({DeleteOffsets{"readers", 7, {PartitionHandle(305), PartitionHandle(7)}}})},
-      {"DeleteGroup", entry_with({DeleteGroup{"readers", 8}})},
+       entry_with({DeleteOffsets{"readers", 7, {PartitionHandle(305), PartitionHandle(7)}, 5}})},
+      {"DeleteGroup", entry_with({DeleteGroup{"readers", 8, 300}})},
       {"SetGroupLimits", entry_with({SetGroupLimits{86'400'000}})},
       {"ExpireOffsets", entry_with({ExpireOffsets{1'600'000'000'000}})},
   };
@@ -212,9 +214,13 @@ TEST(EntryPage, ItsExamplesAreWhatTheCodecWrites) {
                  .generation = 2,
                  .protocol = "range",
                  .leader = "m",
-                 .members = {{"m", std::nullopt, "all"}}};
-  CommitOffsets commit{
-      .group = "g", .generation = 2, .member = "m", .offsets = {{PartitionHandle(300), 41, 0, "note"}}};
+                 .members = {{"m", std::nullopt, "all"}},
+                 .owners = 3};
+  CommitOffsets commit{.group = "g",
+                       .generation = 2,
+                       .member = "m",
+                       .offsets = {{PartitionHandle(300), 41, 0, "note"}},
+                       .owners = 3};
   std::vector<Entry> examples = {entry_with({commit_of({plain_run(), run_of_one_producer()})}),
                                  entry_with({save, commit})};
   ASSERT_EQ(blocks.size(), examples.size());
@@ -273,11 +279,12 @@ class GoldenState : public StateDriver {
     };
     SaveGroup group = golden_group();
     group.group = own("readers");
-    group.version = 0;
+    group.version = group.owners = 0;
     group.members[1] = {"app-2", MemberDetails{.client_id = "y"}, "all"};
     CHECK(propose(broker, group).verdict == CommandVerdict::kDone);
     CommitOffsets commit = golden_commit();
     commit.group = group.group;
+    commit.owners = 0;
     commit.offsets[0].partition = orders[0];
     commit.offsets[1].partition = orders[2];
     CHECK(propose(broker, commit).verdict == CommandVerdict::kDone);

@@ -171,6 +171,40 @@ TEST_F(Groups, AreChangedByTheirOwnerOnlyAndItIsAnotherWhenBrokersComeAndGo) {
   EXPECT_EQ(State().group_owner("g"), std::nullopt);
 }
 
+TEST_F(Groups, AreNotChangedByWhatWasJudgedBeforeABrokerCameOrWent) {
+  propose(broker, group_of({member("a")}));
+  SaveGroup save = group_of({member("a")}, 1);
+  CommitOffsets commit = commit_of(5, "a");
+  DeleteOffsets offsets{"g", 1, {}};
+  DeleteGroup whole{"g", 1};
+  auto judge_all = [&](uint64_t owners) {
+    save.owners = commit.owners = offsets.owners = whole.owners = owners;
+    std::vector<V> verdicts;
+    for (Command command : {Command(commit), Command(offsets), Command(whole), Command(save)}) {
+      CommandOutcome outcome = propose(broker, std::move(command));
+      verdicts.push_back(outcome.verdict);
+      EXPECT_EQ(outcome.group_version, outcome.verdict == V::kDone ? group().version : 1);
+    }
+    return verdicts;
+  };
+  uint64_t judged = state.owners_version();
+  // Between them the group may have been the other's.
+  Incarnation second = register_broker(2);
+  EXPECT_EQ(state.owners_version(), judged + 1);
+  apply(entry_of(broker, {FenceBroker{second}}));
+  EXPECT_THAT(judge_all(judged), ElementsAre(V::kStaleGroup, V::kStaleGroup, V::kStaleGroup, V::kStaleGroup));
+  EXPECT_THAT(judge_all(judged + 1),
+              ElementsAre(V::kStaleGroup, V::kStaleGroup, V::kStaleGroup, V::kStaleGroup));
+  broker = register_broker(1);
+  EXPECT_THAT(judge_all(judged + 2),
+              ElementsAre(V::kStaleGroup, V::kStaleGroup, V::kStaleGroup, V::kStaleGroup));
+  EXPECT_EQ(state.owners_version(), judged + 4) << "its earlier incarnation went, and it came";
+  apply(entry_of(broker, {FenceBroker{second}}));
+  EXPECT_EQ(state.owners_version(), judged + 4) << "it is fenced";
+  EXPECT_EQ(State::from_chunks(state.to_chunks())->owners_version(), judged + 4);
+  EXPECT_THAT(judge_all(judged + 4), ElementsAre(V::kDone, V::kDone, V::kNonEmptyGroup, V::kDone));
+}
+
 class Commits : public Groups {
  protected:
   V commit(int32_t generation, std::string member, std::optional<std::string> instance = {}) {
@@ -398,8 +432,8 @@ TEST(GroupsMax, BoundsThemWhoeverMakesThem) {
   while (made < kGroupsMax) {
     std::vector<Command> commands;
     for (size_t i = 0; i < 5000; ++i) {
-      commands.push_back(
-          CommitOffsets{.group = fmt::format("{}", made++), .offsets = {{partition, 1, -1, ""}}});
+      commands.push_back(CommitOffsets{
+          .group = fmt::format("{}", made++), .offsets = {{partition, 1, -1, ""}}, .owners = 1});
     }
     driver.apply(driver.entry_of(broker, std::move(commands)));
   }

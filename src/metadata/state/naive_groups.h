@@ -47,6 +47,7 @@ class NaiveGroups {
   // What the model knows where a command applies.
   int64_t log_time = 0;
   std::set<int32_t> live;
+  uint64_t comings_and_goings = 0;  // of brokers
   std::set<uint32_t> partitions;
   std::optional<Answer> answer;  // of the newest command that was not kNotCoordinator
 
@@ -87,7 +88,7 @@ class NaiveGroups {
   V answered(int32_t sender, const C& c) {
     if (owner_of(c.group) != sender) return V::kNotCoordinator;
     answer.emplace();
-    V verdict = judge(c);
+    V verdict = c.owners == comings_and_goings ? judge(c) : V::kStaleGroup;
     if (groups.count(c.group) != 0) answer->version = groups[c.group].version;
     return verdict;
   }

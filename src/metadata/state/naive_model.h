@@ -127,8 +127,9 @@ class NaiveModel {
       return EntryVerdict::kApplied;
     }
     for (auto& [incarnation, broker] : brokers) {
-      if (broker.id == command->broker.value()) broker.is_live = false;
+      if (broker.id == command->broker.value()) fence_one(broker);
     }
+    ++groups.comings_and_goings;
     brokers[position] = {command->broker.value(), entry.nonce.value(), 1, entry.time.value(),
                          command->highest_level.value()};
     raise_log_time();
@@ -139,8 +140,12 @@ class NaiveModel {
   V run(Broker&, const RegisterBroker&) { return V::kRefused; }
   V run(Broker&, const FenceBroker& c) {
     if (brokers.count(c.incarnation.value()) == 0) return V::kRefused;
-    brokers[c.incarnation.value()].is_live = false;
+    fence_one(brokers[c.incarnation.value()]);
     return V::kDone;
+  }
+  void fence_one(Broker& broker) {
+    groups.comings_and_goings += broker.is_live;
+    broker.is_live = false;
   }
   V run(Broker&, const Beat&) { return V::kDone; }
   V run(Broker&, const RaiseFeatureLevel& c) {

@@ -58,6 +58,7 @@ inline MemberDetails random_details(Random& random) {
 
 inline SaveGroup random_save(Random& random) {
   SaveGroup c{.group = random_text(random), .version = random_number(random)};
+  c.owners = random_number(random);
   c.protocol_type = random_text(random);
   c.phase = GroupPhase{static_cast<uint8_t>(random.below(kGroupPhases))};
   c.generation = static_cast<int32_t>(random_number(random));
@@ -74,6 +75,7 @@ inline SaveGroup random_save(Random& random) {
 
 inline CommitOffsets random_commit(Random& random) {
   CommitOffsets c{.group = random_text(random), .generation = static_cast<int32_t>(random_number(random))};
+  c.owners = random_number(random);
   c.member = random_text(random);
   if (random.chance(1, 2)) c.instance_id = random_text(random);
   c.expires_at = static_cast<int64_t>(random_number(random));
@@ -91,13 +93,13 @@ inline Command random_group_command(Random& random) {
     case 1:
       return random_commit(random);
     case 2: {
-      DeleteOffsets c{random_text(random), random_number(random), {}};
+      DeleteOffsets c{random_text(random), random_number(random), {}, random_number(random)};
       for (uint64_t n = random.below(4); n > 0; --n)
         c.partitions.push_back(random_id<PartitionHandle>(random));
       return c;
     }
     case 3:
-      return DeleteGroup{random_text(random), random_number(random)};
+      return DeleteGroup{random_text(random), random_number(random), random_number(random)};
     case 4:
       return SetGroupLimits{random_number(random)};
     default:

@@ -27,7 +27,7 @@ class RandomGroups {
       case 3:
         return delete_offsets(id);
       case 4:
-        return DeleteGroup{id, version_of(id)};
+        return DeleteGroup{id, version_of(id), owners()};
       case 5:
         return random_.chance(1, 4)
                    ? Command(SetGroupLimits{random_.chance(1, 9) ? UINT64_MAX : random_.below(5'000)})
@@ -50,6 +50,7 @@ class RandomGroups {
     uint64_t version = group == nullptr ? 0 : group->version;
     return random_.chance(1, 12) ? version + random_.below(2) : version;
   }
+  uint64_t owners() { return state_.owners_version() - (random_.chance(1, 20) ? 1 : 0); }
   std::string any_member() { return fmt::format("m{}", random_.below(4)); }
   std::optional<std::string> any_instance() {
     return random_.chance(1, 3) ? std::optional(fmt::format("i{}", random_.below(3))) : std::nullopt;
@@ -59,6 +60,7 @@ class RandomGroups {
     SaveGroup command = random_save(random_);
     command.group = id;
     command.version = version_of(id);
+    command.owners = owners();
     command.generation = static_cast<int32_t>(random_.below(3));
     for (size_t i = 0; i < command.members.size(); ++i) {
       SavedMember& member = command.members[i];
@@ -76,6 +78,7 @@ class RandomGroups {
 
   CommitOffsets commit(const std::string& id) {
     CommitOffsets command{.group = id, .member = any_member(), .instance_id = any_instance()};
+    command.owners = owners();
     const GroupView* group = state_.find_group(id);
     if (group != nullptr && !random_.chance(1, 4)) {
       command.generation = random_.chance(1, 12) ? 7 : group->generation;
@@ -97,7 +100,7 @@ class RandomGroups {
   }
 
   DeleteOffsets delete_offsets(const std::string& id) {
-    DeleteOffsets command{id, version_of(id), {}};
+    DeleteOffsets command{id, version_of(id), {}, owners()};
     for (uint64_t n = random_.below(3); n > 0; --n) command.partitions.push_back(any_partition());
     return command;
   }

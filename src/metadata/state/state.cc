@@ -51,6 +51,7 @@ const GroupView* State::find_group(std::string_view id) const { return impl_->gr
 std::optional<BrokerId> State::group_owner(std::string_view id) const {
   return impl_->brokers.owner_of(hash64(id));
 }
+uint64_t State::owners_version() const { return impl_->brokers.owners_version(); }
 const SetGroupLimits& State::group_limits() const { return impl_->group_limits; }
 ExpirySearch State::search_idle_offset(std::string_view from, size_t groups_max, int64_t cut_off) const {
   return impl_->groups.search_idle_offset(from, groups_max, {cut_off, impl_->log_time});

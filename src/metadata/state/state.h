@@ -171,6 +171,8 @@ class State {
   const GroupView* find_group(std::string_view id) const;
   // The live broker that may change the group, and that FindCoordinator names; nullopt: no broker lives.
   std::optional<BrokerId> group_owner(std::string_view id) const;
+  // Rises with every broker that is registered or fenced: while it is the same, so is the owner of every group.
+  uint64_t owners_version() const;
   const SetGroupLimits& group_limits() const;
   // Whether ExpireOffsets would do anything, as far as `groups_max` groups from the id `from` on tell.
   ExpirySearch search_idle_offset(std::string_view from, size_t groups_max, int64_t cut_off) const;

@@ -76,8 +76,15 @@ class StateDriver {
       from->second.last = entry.sequence;
     return outcome;
   }
-  // One command in one entry, which must be taken.
+  // One command in one entry, which must be taken. About a group: as judged now, unless it says since when.
   CommandOutcome propose(Incarnation sender, Command command) {
+    std::visit(
+        [this](auto& one) {
+          if constexpr (requires { one.owners; }) {
+            if (one.owners == 0) one.owners = state.owners_version();
+          }
+        },
+        command);
     ApplyOutcome outcome = apply(entry_of(sender, {std::move(command)}));
     CHECK(outcome.verdict == EntryVerdict::kApplied, "verdict {}", static_cast<int>(outcome.verdict));
     return outcome.commands.at(0);

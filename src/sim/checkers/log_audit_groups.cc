@@ -7,9 +7,13 @@ namespace varve::sim {
 // Writers who break rules on purpose are not excused: what they may not do is refused.
 void LogAudit::judge_group(const metadata::Command& command, const metadata::CommandOutcome& outcome,
                            BrokerId sender, LogPosition at) {
+  std::visit(
+      [&](const auto& one) {
+        if constexpr (requires { one.owners; }) judge_owner(one, sender, at);
+      },
+      command);
   if (const auto* save = std::get_if<metadata::SaveGroup>(&command)) {
     SavedGroup& known = groups_[save->group];
-    judge_owner(*save, sender, at);
     findings_.require(save->version == known.version,
                       "the entry at {} was saved over version {} of group {}, and builds on {}", at,
                       known.version, save->group, save->version);
@@ -20,7 +24,6 @@ void LogAudit::judge_group(const metadata::Command& command, const metadata::Com
   }
   if (const auto* commit = std::get_if<metadata::CommitOffsets>(&command)) {
     SavedGroup& known = groups_[commit->group];
-    judge_owner(*commit, sender, at);
     findings_.require(commit->generation < 0 || commit->generation == known.generation,
                       "the entry at {} commits offsets of group {} in generation {}, which is in {}", at,
                       commit->group, commit->generation, known.generation);
@@ -28,7 +31,8 @@ void LogAudit::judge_group(const metadata::Command& command, const metadata::Com
   }
 }
 
-// The owner is the same for every broker, by the brokers that are live in the log.
+// The owner is the same for every broker, by the brokers that are live in the log; and what it judged before one of them
+// came or went it must have judged again.
 template <class GroupCommand>
 void LogAudit::judge_owner(const GroupCommand& command, BrokerId sender, LogPosition at) {
   std::set<BrokerId> live;
@@ -39,6 +43,11 @@ void LogAudit::judge_owner(const GroupCommand& command, BrokerId sender, LogPosi
   findings_.require(owner != live.end() && *owner == sender,
                     "the entry at {} of broker {} about group {} was applied, which is not that broker's", at,
                     sender, command.group);
+  uint64_t comings_and_goings = 2 * writers_.size() - live.size();
+  findings_.require(
+      command.owners == comings_and_goings,
+      "the entry at {} about group {} was applied, though a broker came or went since it was judged", at,
+      command.group);
 }
 
 // What was deleted, or expired with its last offset.

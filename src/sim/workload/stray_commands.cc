@@ -146,11 +146,12 @@ Command draw_group_command(const State& state, Incarnation sender, Random& rando
   const metadata::GroupView* group = state.find_group(id);
   metadata::SavedMember member{.id = "m", .details = metadata::MemberDetails{.instance_id = "i"}};
   metadata::SaveGroup save{.group = id, .version = group == nullptr ? 0 : group->version};
+  save.owners = state.owners_version();
   save.members = {member};
   save.phase =
       random.chance(1, 2) ? metadata::GroupPhase::kStable : metadata::GroupPhase::kCompletingRebalance;
-  metadata::CommitOffsets commit{.group = id, .member = "m"};
-  switch (random.below(9)) {
+  metadata::CommitOffsets commit{.group = id, .member = "m", .owners = save.owners};
+  switch (random.below(11)) {
     case 0:
       save.phase = metadata::GroupPhase::kEmpty;  // with a member
       return save;
@@ -158,9 +159,9 @@ Command draw_group_command(const State& state, Incarnation sender, Random& rando
       ++save.version;
       return save;
     case 2:
-      return metadata::DeleteGroup{group == nullptr ? id : "nobody's", 0};
+      return metadata::DeleteGroup{group == nullptr ? id : "nobody's", 0, save.owners};
     case 3:
-      return metadata::DeleteGroup{id, save.version};
+      return metadata::DeleteGroup{id, save.version, save.owners};
     case 4:
       commit.generation = 7;
       return commit;
@@ -172,6 +173,13 @@ Command draw_group_command(const State& state, Incarnation sender, Random& rando
     case 6:
       commit.generation = 0;  // as the group's; while it waits for its leader
       return commit;
+    case 7:
+      --commit.owners;
+      return commit;
+    case 8:
+      // Another broker's, if one lives.
+      for (int i = 0; i < 50 && is_own(); ++i) id = fmt::format("another's {}", i);
+      return metadata::CommitOffsets{.group = id, .owners = save.owners};
     default:
       return save;
   }
