@@ -2,6 +2,9 @@
 
 A stage builds what it needs and gives a list of Outcome. A stage that cannot build is one failed test, so that a
 broken build can never look like a green run.
+
+One stage runs after the other, but for what would leave the machine idle: the clients of e2e come from the network while
+dev is built, and while they are at work, and mostly wait, the builds of the later stages go on beside them.
 """
 
 import argparse
@@ -39,6 +42,11 @@ EXCLUDED_LABELS = {"quick": "^(slow|long)$", "normal": "^long$", "long": ""}
 # the rest runs on one executor and the simulator covers it.
 TSAN_TARGETS = re.compile(r"^(runtime|runtime_asio|runtime_http|object_store_fs|metadata_log_sqlite|storage_ingest|"
                           r"storage_fetch|broker_server|app_varve)_test$")
+FUZZERS = re.compile(r"_fuzz$")
+
+
+# Processes of this program; two stages may have one each.
+RUNNING = set()
 
 
 @dataclass
@@ -52,7 +60,9 @@ class Outcome:
 class Stage:
     name: str
     modes: tuple
+    build: object  # of a Context, and whether to leave the machine to others
     run: object
+    built: object = None  # of a build that was begun ahead, its Future
     outcomes: list = field(default_factory=list)
     seconds: float = 0.0
 
@@ -76,6 +86,8 @@ class Context:
             for sanitizer in ("ASAN", "TSAN", "UBSAN"):
                 self.environment.setdefault(f"{sanitizer}_SYMBOLIZER_PATH", str(symbolizer))
         self.environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        self.clients = None  # the Future of bring_clients
+        self.build_ahead = None  # begins the builds of the stages after this one
 
     def number(self, name):
         return int(self.environment[name])
@@ -87,24 +99,39 @@ def log_path(name):
     return folder / f"{name}.log"
 
 
-def run_logged(command, log, environment=None, timeout=None):
-    """Runs a command in a process group of its own, all output to `log`; kills the group at the timeout.
+def run_logged(command, log, environment=None, timeout=None, is_patient=False):
+    """Runs a command in a process group of its own, all output to `log`; kills the group at the timeout. A patient one
+    takes only what of the machine others leave.
 
     Returns its exit code, or None if it was killed.
     """
+    if is_patient:
+        command = ["nice", "-n", "19", *command]
     with open(log, "ab") as output:
         output.write(("$ " + " ".join(map(str, command)) + "\n").encode())
         output.flush()
         process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT,
                                    stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+        RUNNING.add(process)
         try:
+            if is_patient:
+                leave_machine_to_others(process)
             return process.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
             return None
         finally:
+            RUNNING.discard(process)
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def leave_machine_to_others(process):
+    """Where the kernel weighs sessions against each other, being nice within one's own says nothing."""
+    try:
+        Path(f"/proc/{process.pid}/autogroup").write_text("19")
+    except OSError:
+        pass
 
 
 def tail(path, lines=60):
@@ -129,15 +156,19 @@ def targets_of(preset, pattern):
     return sorted({name for name in names if pattern.search(name) and "/" not in name and not name.startswith("cmake_")})
 
 
-def build(preset, targets=()):
+def build(preset, targets=(), is_patient=False):
     configure(preset)
     log = log_path(f"build-{preset}")
     log.unlink(missing_ok=True)
     print(f"  building {preset} ...", flush=True)
-    if run_logged(["ninja", "-C", f"build/{preset}", *targets], log) != 0:
+    if run_logged(["ninja", "-C", f"build/{preset}", *targets], log, is_patient=is_patient) != 0:
         errors = [line for line in log.read_text(errors="replace").splitlines()
                   if "error:" in line or line.startswith("FAILED")]
         raise BuildFailed("\n".join(errors[:20]) + "\n" + tail(log, 30))
+
+
+def all_of(preset):
+    return lambda context, is_patient: build(preset, is_patient=is_patient)
 
 
 def run_ctest(context, preset, name, extra=(), environment=None, timeout=1800):
@@ -166,33 +197,37 @@ def run_ctest(context, preset, name, extra=(), environment=None, timeout=1800):
 
 
 def stage_dev(context):
-    build("dev")
     return run_ctest(context, "dev", "dev")
 
 
 def stage_asan(context):
-    build("asan")
     seeds = {"VARVE_SIM_SEEDS": context.environment["VARVE_ASAN_SIM_SEEDS"]}
     # The sanitizer slows the planted bugs' search too much to be worth it: the dev stage runs them.
     return run_ctest(context, "asan", "asan", ("-E", "[Pp]lanted"), seeds)
 
 
-def stage_tsan(context):
+def build_tsan(context, is_patient):
     targets = targets_of("tsan", TSAN_TARGETS)
     if not targets:
         raise BuildFailed("no target has a name that TSAN_TARGETS knows")
-    build("tsan", targets)
-    prefixes = "|".join(re.escape(target.removesuffix("_test")) for target in targets)
+    build("tsan", targets, is_patient)
+
+
+def stage_tsan(context):
+    prefixes = "|".join(re.escape(target.removesuffix("_test")) for target in targets_of("tsan", TSAN_TARGETS))
     return run_ctest(context, "tsan", "tsan", ("-R", rf"^({prefixes})\."))
 
 
-def stage_fuzz(context):
-    programs = targets_of("fuzz", re.compile(r"_fuzz$"))
+def build_fuzz(context, is_patient):
+    programs = targets_of("fuzz", FUZZERS)
     if not programs:
         raise BuildFailed("there is no target x_fuzz")
-    build("fuzz", programs)
+    build("fuzz", programs, is_patient)
+
+
+def stage_fuzz(context):
     with ThreadPoolExecutor(int(JOBS)) as pool:
-        return list(pool.map(lambda program: fuzz(context, program), programs))
+        return list(pool.map(lambda program: fuzz(context, program), targets_of("fuzz", FUZZERS)))
 
 
 def fuzz(context, program):
@@ -208,16 +243,27 @@ def fuzz(context, program):
     return Outcome(f"fuzz.{program}", "passed" if code == 0 else "failed", tail(log))
 
 
-def stage_e2e(context):
-    runner = ROOT / "tests" / "e2e" / "run.py"
-    build("release", ["varve"])
-    build("dev", ["protocol_vectors"])  # the release build has no programs for tests
-    print("  clients ...", flush=True)
-    log = log_path("e2e")
+def bring_clients(context):
+    """What e2e needs from the network. Gives the exit code."""
+    log = log_path("e2e-clients")
     log.unlink(missing_ok=True)
     reference = [] if context.mode == "quick" else ["--kafka"]
-    if run_logged(["tests/e2e/setup.sh", *reference], log, context.environment) != 0:
-        raise BuildFailed(tail(log))
+    return run_logged(["tests/e2e/setup.sh", *reference], log, context.environment)
+
+
+def build_e2e(context, is_patient):
+    build("release", ["varve"], is_patient)
+    build("dev", ["protocol_vectors"], is_patient)  # the release build has no programs for tests
+
+
+def stage_e2e(context):
+    print("  clients ...", flush=True)
+    if context.clients.result() != 0:
+        raise BuildFailed(tail(log_path("e2e-clients")))
+    context.build_ahead()
+    runner = ROOT / "tests" / "e2e" / "run.py"
+    log = log_path("e2e")
+    log.unlink(missing_ok=True)
     report = ROOT / "build" / "test-logs" / "e2e.json"
     report.unlink(missing_ok=True)
     code = run_logged([sys.executable, str(runner), "--report", str(report)], log, context.environment, 3600)
@@ -230,7 +276,6 @@ def stage_e2e(context):
 
 
 def stage_lint(context):
-    build("dev")  # headers that the build makes
     log = log_path("lint")
     log.unlink(missing_ok=True)
     code = run_logged([sys.executable, "tools/lint.py", "build/dev"], log, context.environment)
@@ -240,12 +285,12 @@ def stage_lint(context):
 def stages():
     every = MODES
     return [
-        Stage("dev", every, stage_dev),
-        Stage("e2e", every, stage_e2e),
-        Stage("asan", ("normal", "long"), stage_asan),
-        Stage("tsan", ("normal", "long"), stage_tsan),
-        Stage("fuzz", ("normal", "long"), stage_fuzz),
-        Stage("lint", ("long",), stage_lint),
+        Stage("dev", every, all_of("dev"), stage_dev),
+        Stage("e2e", every, build_e2e, stage_e2e),
+        Stage("asan", ("normal", "long"), all_of("asan"), stage_asan),
+        Stage("tsan", ("normal", "long"), build_tsan, stage_tsan),
+        Stage("fuzz", ("normal", "long"), build_fuzz, stage_fuzz),
+        Stage("lint", ("long",), all_of("dev"), stage_lint),  # for headers that the build makes
     ]
 
 
@@ -253,6 +298,10 @@ def run_stage(stage, context):
     print(f"== {stage.name}", flush=True)
     started = time.monotonic()
     try:
+        if stage.built:
+            stage.built.result()
+        else:
+            stage.build(context, False)
         stage.outcomes = stage.run(context)
     except BuildFailed as failure:
         stage.outcomes = [Outcome(f"{stage.name}: build", "failed", str(failure))]
@@ -262,6 +311,27 @@ def run_stage(stage, context):
             print(f"  FAILED {outcome.name}")
             print("    " + "\n    ".join(outcome.output.splitlines()[-60:]), flush=True)
     print(f"  {stage.count('passed')} passed, {stage.count('failed')} failed in {stage.seconds:.0f} s", flush=True)
+
+
+def run_stages(chosen, context):
+    with ThreadPoolExecutor(1) as aside:  # one thing at a time beside the stages
+        if any(stage.name == "e2e" for stage in chosen):
+            context.clients = aside.submit(bring_clients, context)
+        try:
+            for index, stage in enumerate(chosen):
+                later = chosen[index + 1:]
+                context.build_ahead = lambda later=later: begin_builds(later, context, aside)
+                run_stage(stage, context)
+        except KeyboardInterrupt:
+            aside.shutdown(wait=False, cancel_futures=True)
+            for process in list(RUNNING):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+def begin_builds(stages_to_come, context, aside):
+    for stage in stages_to_come:
+        stage.built = aside.submit(stage.build, context, True)
 
 
 def main():
@@ -285,8 +355,7 @@ def main():
 
     context = Context(options.mode)
     chosen = [stage for stage in known if (stage.name in only if only else options.mode in stage.modes)]
-    for stage in chosen:
-        run_stage(stage, context)
+    run_stages(chosen, context)
 
     print()
     print(f"{'stage':8}{'passed':>8}{'failed':>8}{'skipped':>8}{'seconds':>9}")

@@ -5,7 +5,6 @@ import unittest
 
 from harness import wire
 from harness.broker import VarveBroker
-from harness.places import mode
 from harness.wire import Connection, batch
 
 # The fence that must pass first rises once a minute on a folder.
@@ -45,7 +44,3 @@ class Deletion(unittest.TestCase):
             self.assertEqual([b"%d" % offset for offset in range(5)],
                              wire.values_of(connection.fetch("kept", 0, 0)[2]))
             self.assertEqual(wire.UNKNOWN_TOPIC_OR_PARTITION, connection.fetch("gone", 0, 0)[0])
-
-
-if mode() == "quick":
-    del Deletion  # it takes more than a minute

@@ -170,7 +170,9 @@ class VarveBroker(Broker):
                  if not name.startswith(("KAFSCALE_", "KAFKA_", "DISKLESS_", "VARVE_"))}
         return {**clean, "KAFSCALE_BROKER_ADDR": self.bootstrap,
                 "KAFSCALE_METRICS_ADDR": f"127.0.0.1:{self.metrics_port}",
-                "KAFSCALE_DATA_DIR": str(self.data_folder), **self.settings}
+                "KAFSCALE_DATA_DIR": str(self.data_folder),
+                # As for Apache Kafka below: a first member of a group waits for no others.
+                "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0", **self.settings}
 
     def complaint(self):
         """Why the last start ended: what comes from "varve: " on, without lines of the log.
