@@ -8,6 +8,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
+from differential import comparison  # noqa: E402
+from differential.side import Step  # noqa: E402
 from harness import groups  # noqa: E402
 from harness.kills import violations  # noqa: E402
 from harness.members import parse_event  # noqa: E402
@@ -156,6 +158,32 @@ class Groups(unittest.TestCase):
         wrong = groups.violations({self.PLACE: other}, [self.first("20\tleft"), self.second(3, 4, 5)])
         self.assertEqual(1, len(wrong), wrong)
         self.assertIn("a read Record(partition=0, offset=2", wrong[0])
+
+
+class ListedDifferences(unittest.TestCase):
+    HEAD = "| API | versions | field | when | Apache Kafka | varve | why |\n|---|---|---|---|---|---|---|\n"
+
+    def rows(self, row):
+        return comparison.listed(self.HEAD + row)
+
+    def test_each_row_of_the_document_is_one_and_says_what_varve_answers(self):
+        self.assertGreater(len(comparison.listed()), 20)
+
+    def test_a_row_covers_what_it_says_and_nothing_else(self):
+        row, = self.rows("| Fetch | 7+ | `*.ErrorCode` | max * | -1 | 0 | because |")
+
+        def difference(api="Fetch", version=7, path="Responses.ErrorCode", when="max 5", kafka=-1, varve=0):
+            return comparison.Difference(Step("script", when, api, version, "", {}), path, kafka, varve)
+        self.assertTrue(row.covers(difference()))
+        for other in (difference(api="Produce"), difference(version=6), difference(path="ErrorCode"),
+                      difference(when="min 5"), difference(kafka=0), difference(varve=-1), difference(varve="absent")):
+            self.assertFalse(row.covers(other), other)
+
+    def test_a_row_that_anything_fits_is_refused(self):
+        for row in ("| Fetch | all | `*.Records` | max * | * | * | because |", "| Fetch | all | * | * | -1 | 0 | because |",
+                    "| Fetch | all | `*.Records` | max * | * | ** | because |", "| Fetch | all | x | y | -1 | 0 | |"):
+            with self.assertRaises(AssertionError, msg=row):
+                self.rows(row)
 
 
 if __name__ == "__main__":

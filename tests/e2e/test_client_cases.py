@@ -1,16 +1,22 @@
 """Cases of docs/cases.md that need certain clients, beside those in test_cases.py. They hold for Apache Kafka too."""
 
 import dataclasses
+import json
+import subprocess
 import time
 
 from harness import wire
 from harness.clients import CLIENTS, client
 from harness.members import Member
 from harness.one_broker import OneBroker
+from harness.places import E2E, TOOLS
 from harness.records import draw_records
 from harness.wire import batch
 
 import record_lines
+
+
+ODD_TEXTS = ("a b", "\u00e9\U0001F600", "a\nb\t", "/../", "'\"\\\\", "#?&=%00", "x" * 1000)
 
 
 class ClientCases(OneBroker):
@@ -107,3 +113,29 @@ class ClientCases(OneBroker):
                 with self.subTest(codec=codec, client=reader.name):
                     found = reader.steps(self.broker.bootstrap).seek(topic, [(0, "time", 7)]).run()["seek", topic]
                     self.assertEqual([written[6]], found)
+
+    def test_group_ids_and_metadata_of_odd_letters_are_data_and_topic_names_of_such_are_refused(self):
+        topic = self.topic("odd")
+        self.produce(topic, 0, b"value")
+        refused = (*ODD_TEXTS, ".", "..", "n" * 250, "a/b", "a:b")
+        wanted = {"groups": ODD_TEXTS, "metadata": ODD_TEXTS[::-1], "topics": (*refused, "n" * 249, "a.b_c-D9")}
+        done = subprocess.run([TOOLS / "confluent-new" / "bin" / "python", E2E / "clients" / "odd_texts.py",
+                               self.broker.bootstrap, topic], input=json.dumps(wanted), capture_output=True, text=True,
+                              timeout=300, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual([list(pair) for pair in zip(ODD_TEXTS, ODD_TEXTS[::-1])], found["committed"])
+        self.assertEqual({name: "TOPIC_EXCEPTION" for name in refused} | {"n" * 249: None, "a.b_c-D9": None},
+                         dict(found["created"]))
+
+    def test_members_of_groups_with_odd_ids_read_and_commit(self):
+        topic = self.topic("odd-members")
+        self.produce(topic, 0, b"0", b"1")
+        names = ("confluent-new", "kafka-python-new", "aiokafka", "java", "franz-go", "sarama", "kafkajs")
+        groups = {name: f"'{name}' \u00e9\U0001F600 /.. \"a\"" for name in names}
+        members = {name: self.member(client(name), group, topic) for name, group in groups.items()}
+        with wire.Connection(self.broker.port) as connection:
+            for name, group in groups.items():
+                with self.subTest(client=name):
+                    self.wait_for(lambda of=group: connection.committed(of, topic, 1) == (wire.NONE, {(topic, 0): 2}))
+                    self.assertEqual([b"0", b"1"], [event.record.value for event in members[name].update().of_kind("record")])

@@ -4,9 +4,10 @@ import json
 import re
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
-from harness import console, wire
+from harness import console, messages, wire
 from harness.clients import client
 from harness.members import Member
 from harness.one_broker import OneBroker
@@ -101,7 +102,12 @@ class ConsoleTools(OneBroker):
         self.assertRegex(self.tool("kafka-groups", "--list").text, r"described-group +Classic +consumer")
 
     def test_kafka_consumer_groups_resets_and_deletes_offsets_and_groups(self):
-        topic = self.topic("reset", 2, [b"0", b"1", b"2", b"3"])
+        topic, hour_ms, now_ms = self.topic("reset", 2), 3_600_000, int(time.time() * 1000)
+        with wire.Connection(self.broker.port) as connection:
+            for partition in range(2):
+                for values, hours in (([b"0", b"1"], 2), ([b"2", b"3"], 1)):
+                    records = batch(values, timestamp=now_ms - hours * hour_ms)
+                    self.assertEqual(wire.NONE, connection.produce(topic, partition, records)[0])
         group = ("--group", "reset-group")
 
         def reset(*how):
@@ -120,8 +126,11 @@ class ConsoleTools(OneBroker):
         self.assertEqual({1: 0}, reset("--topic", f"{topic}:1", "--to-earliest"))
         self.assertEqual({0: 1, 1: 1}, reset("--all-topics", "--to-offset", 1))
         self.assertEqual([1, 1], committed())
-        self.assertEqual({0: 4, 1: 4}, reset("--topic", topic, "--to-datetime", "2100-01-01T00:00:00.000"))
-        self.assertEqual({0: 0, 1: 0}, reset("--topic", topic, "--by-duration", "P1D"))
+        between = datetime.fromtimestamp((now_ms - 1.5 * hour_ms) / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000")
+        self.assertEqual({0: 2, 1: 2}, reset("--topic", topic, "--to-datetime", between))
+        self.assertEqual({0: 4, 1: 4}, reset("--topic", topic, "--by-duration", "PT30M"), "nothing is as young: the end")
+        self.assertEqual([4, 4], committed())
+        self.assertEqual({0: 0, 1: 0}, reset("--topic", topic, "--shift-by", -9), "not below the start")
         done = self.tool("kafka-console-consumer", "--topic", topic, *group, "--max-messages", 8, "--timeout-ms", 30_000)
         self.assertEqual(sorted("00112233"), sorted(done.text.split()))
         done = self.tool("kafka-consumer-groups", *group, "--delete-offsets", "--topic", f"{topic}:0")
@@ -150,6 +159,34 @@ class ConsoleTools(OneBroker):
             done = self.tool("kafka-configs", *topic, "--alter", "--add-config", wrong, expected=1)
             self.assertIn("InvalidConfigurationException", done.text + done.errors)
         self.assertEqual({"retention.ms": "3600000"}, settings())
+
+    def test_kafka_configs_describes_brokers_and_refuses_to_alter_what_cannot_be(self):
+        with wire.Connection(self.broker.port) as connection:
+            brokers = messages.ask(connection, "Metadata", 12, {"Topics": []})["Brokers"]
+        self.assertEqual(1, len(brokers))
+        broker = ("--entity-name", brokers[0]["NodeId"])
+
+        def settings(kind, *more):
+            text = self.tool("kafka-configs", "--entity-type", kind, *more, "--describe").text
+            return dict(re.findall(r"^  ([A-Za-z.]+)=(\S*) sensitive=false", text, re.MULTILINE))
+
+        def is_refused(kind, *more):
+            done = self.tool("kafka-configs", "--entity-type", kind, *more, expected=1)
+            self.assertIn("InvalidRequestException", done.text + done.errors)
+
+        everything = settings("brokers", *broker, "--all")
+        for name, value in (("auto.create.topics.enable", "true"), ("num.partitions", "1"), ("compression.type", "producer"),
+                            ("group.initial.rebalance.delay.ms", "0"), ("group.max.session.timeout.ms", "1800000")):
+            self.assertEqual(value, everything.get(name), name)
+        changed = settings("brokers", *broker)
+        is_refused("brokers", *broker, "--alter", "--add-config", "broker.id=77")
+        if self.broker.name == "varve":  # here none of them changes while the broker runs
+            is_refused("brokers", *broker, "--alter", "--add-config", "log.retention.ms=1000")
+            is_refused("brokers", "--entity-default", "--alter", "--add-config", "log.retention.ms=1000")
+        self.assertEqual(changed, settings("brokers", *broker))
+        self.assertIn("root", settings("broker-loggers", *broker))
+        self.tool("kafka-configs", "--entity-type", "broker-loggers", *broker, "--alter", "--add-config",
+                  "no.such.logger=INFO", expected=1)
 
     def test_kafka_get_offsets(self):
         topic = self.topic("offsets", 2, [b"a", b"b", b"c"])

@@ -7,7 +7,7 @@ import unittest
 from collections import Counter
 
 from differential import comparison, run, served
-from differential.side import NO_API
+from differential.side import HANGS, NO_API
 from harness import messages
 from harness.places import TOOLS, mode
 from harness.wire import Connection
@@ -30,6 +30,7 @@ class Differential(unittest.TestCase):
             for broker in (kafka, varve):
                 with Connection(broker.port) as connection:
                     cls.versions[broker.name] = connection.api_versions()[1]
+        cls.hangs = [step for step in records[1] if step.answer == HANGS]
         cls.rows = comparison.listed()
         cls.requests, cls.listed, cls.new = Counter(), Counter(), []
         for step, differences in comparison.compare(*records):
@@ -48,6 +49,10 @@ class Differential(unittest.TestCase):
             print(f"    {api}: {self.requests[api]} requests, {new[api]} differences, {self.listed[api]} listed")
         kinds = list(comparison.describe(self.new))
         self.assertFalse(kinds, f"{len(kinds)} kinds of difference:\n" + "\n".join(kinds[:KINDS_SHOWN]))
+
+    def test_nothing_hangs(self):
+        """Not even where Apache Kafka does."""
+        self.assertEqual([], [f"{step.api} {step.version} [{step.name}]" for step in self.hangs])
 
     def test_at_least_100_requests_are_sent_for_each_api(self):
         few = {api: self.requests[api] for api in served.of_varve() if self.requests[api] < REQUESTS_MIN}

@@ -165,7 +165,7 @@ def _options(text):
 
 def run_steps(driver, steps_path):
     """Calls driver.<step>(...) for each line. A driver's methods take and return records, not files."""
-    with open(steps_path, encoding="ascii") as file:
+    with open(steps_path, encoding="utf-8") as file:
         steps = [line.rstrip("\n").split("\t") for line in file]
     for step in steps:
         if step[0] == "create":

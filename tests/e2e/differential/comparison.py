@@ -47,13 +47,23 @@ class Row:
 
 
 def compare(kafka, varve):
-    """(step, its differences) for each pair of steps."""
-    for one, other in zip_longest(kafka, varve):
-        if one is None or other is None or (one.name, one.api, one.version) != (other.name, other.api, other.version):
-            step = one or other
-            yield step, [Difference(step, "", one and one.answer, other and other.answer)]
-            return  # what follows belongs to different requests
-        yield one, [Difference(one, *rest) for rest in _differences("", one.api, one.answer, other.answer)]
+    """(step, its differences) for each pair of steps. Where a script did not go on alike, what follows of it belongs to
+    different requests, and only the next one is compared again."""
+    theirs, ours = _by_script(kafka), _by_script(varve)
+    for script in dict.fromkeys([*theirs, *ours]):
+        for one, other in zip_longest(theirs.get(script, ()), ours.get(script, ())):
+            if one is None or other is None or (one.name, one.api, one.version) != (other.name, other.api, other.version):
+                step = one or other
+                yield step, [Difference(step, "", one and one.answer, other and other.answer)]
+                break
+            yield one, [Difference(one, *rest) for rest in _differences("", one.api, one.answer, other.answer)]
+
+
+def _by_script(steps):
+    scripts = {}
+    for step in steps:
+        scripts.setdefault(step.script, []).append(step)
+    return scripts
 
 
 def _differences(path, api, kafka, varve):
@@ -106,15 +116,20 @@ def describe(differences):
                f"    varve: {varve}\n    request: {same[0].step.request}")
 
 
-def listed():
-    """The rows of all tables of the document."""
+def listed(text=None):
+    """The rows of all tables of the document, or of another text."""
     rows = []
-    for number, line in enumerate(DOCUMENT.read_text().splitlines(), 1):
+    for number, line in enumerate((DOCUMENT.read_text() if text is None else text).splitlines(), 1):
         cells = [cell.strip().strip("`").replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) != len(_COLUMNS) or cells[0] == _COLUMNS[0] or set(cells[0]) <= set("-:"):
             continue
-        assert cells[-1], f"line {number} of {DOCUMENT.name} gives no reason"
-        rows.append(Row(number, cells[0], _versions(cells[1]), *cells[2:6]))
+        row = Row(number, cells[0], _versions(cells[1]), *cells[2:6])
+        place = f"line {number} of {DOCUMENT.name}"
+        assert cells[-1], f"{place} gives no reason"
+        # Else whatever varve answers is listed, also what it answers by mistake.
+        assert row.varve == "" or set(row.varve) != {"*"}, f"{place} does not say what varve answers"
+        assert (row.path, row.when) != ("*", "*"), f"{place} is about everything"
+        rows.append(row)
     return rows
 
 

@@ -95,7 +95,9 @@ def simple(side):
         commit("generation -2", (*known, 0, 1), generation=-2)
         commit("retention 0", (*known, 0, 1), RetentionTimeMs=0)
         commit("retention of a day", (*known, 1, 1), RetentionTimeMs=86_400_000)
-        commit("retention -5", (*known, 1, 1), RetentionTimeMs=-5)
+        for retention in (-5, -2**63, 2**63 - 1):
+            commit(f"retention {retention}", (*known, 1, 1), RetentionTimeMs=retention)
+            look(f"retention {retention}")
         if version >= 7:
             commit("instance of an unknown group", (*known, 0, 1), group=f"none-{version}", GroupInstanceId="i1")
             commit("instance of a simple group", (*known, 0, 1), GroupInstanceId="i1")

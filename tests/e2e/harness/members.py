@@ -57,7 +57,7 @@ class Member:
         self.killed_at = None  # ms
         steps = self._folder / "steps"
         texts = ",".join(f"{name}={value}" for name, value in options.items())
-        steps.write_text("\t".join(("member", group, ",".join(topics), texts, str(self._result))) + "\n")
+        steps.write_text("\t".join(("member", group, ",".join(topics), texts, str(self._result))) + "\n", encoding="utf-8")
         self._errors = open(self._folder / "errors", "wb")
         self.process = subprocess.Popen([*client.command, bootstrap, str(steps)], stdin=subprocess.DEVNULL,
                                         stdout=self._errors, stderr=subprocess.STDOUT,

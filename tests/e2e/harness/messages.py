@@ -58,7 +58,7 @@ def ask(connection, api, version, values):
 
 
 def encode(message, version, values):
-    return _Writer(message, version).struct(message.fields, values)
+    return Writer(message, version).struct(message.fields, values)
 
 
 def decode(message, version, data):
@@ -100,7 +100,9 @@ class _Codec:
         return field.fields or self.structs[field.type]
 
 
-class _Writer(_Codec):
+class Writer(_Codec):
+    """Writes dicts; a test may have one of its own that writes something in an odd way."""
+
     def struct(self, fields, values):
         unknown = set(values) - {field.name for field in fields}
         assert not unknown, f"no such field: {unknown}"
