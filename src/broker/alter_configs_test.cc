@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ranges>
+#include <set>
+
 #include "broker/handlers/config_alteration.h"
 #include "broker/produce_testing.h"
 #include "protocol/messages/describe_configs.h"
@@ -21,6 +24,7 @@ using sim::RawClient;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 constexpr int8_t kTopic = 2;
 constexpr int8_t kBroker = 4;
@@ -90,6 +94,11 @@ class AlterConfigsTest : public ProduceTest {
   }
   static Task<ErrorCode> alter(RawClient& client, std::vector<Edit> edits) {
     return alter(client, kTopic, "t", std::move(edits));
+  }
+  // Of a request that was posted, with one resource.
+  static Task<ErrorCode> code_of(RawClient& client, int32_t id) {
+    auto reply = co_await client.expect<IncrementalAlterConfigsRequest>(id, 1);
+    co_return reply ? reply->responses.at(0).error_code : ErrorCode::kNetworkException;
   }
   // What is set on the topic.
   static Task<TopicConfigs> set_on(RawClient& client, std::string topic) {
@@ -379,6 +388,78 @@ TEST_F(AlterConfigsTest, AChangeThatDoesNothingYetIsWarnedAboutAndOneOfNothingIs
     EXPECT_EQ(co_await alter(client, {{kSet, "retention.ms", "1000"}}), ErrorCode::kNone);
     EXPECT_EQ(co_await alter(client, {{kDelete, "flush.ms", std::nullopt}}), ErrorCode::kNone);
     EXPECT_EQ(warnings(), 1);
+  });
+}
+
+TEST_F(AlterConfigsTest, ChangesThatMeetAreTakenOneAfterTheOther) {
+  start_brokers(2);
+  run([&]() -> Task<> {
+    std::vector<RawClient> clients;
+    for (size_t broker : {0, 1, 0, 1, 0, 1}) clients.push_back(co_await connect(broker));
+    co_await create(clients[0], "t");
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < clients.size(); ++i) {
+      IncrementalAlterConfigsRequest request;
+      add(request, kTopic, "t",
+          {{kAppend, "leader.replication.throttled.replicas", std::to_string(i % 4) + ":1"}});
+      ids.push_back(co_await clients[i].post(request, 1));
+    }
+    for (size_t i = 0; i < clients.size(); ++i) {
+      EXPECT_EQ((co_await code_of(clients[i], ids[i])), ErrorCode::kNone);
+    }
+    std::string items = (co_await set_on(clients[0], "t")).at("leader.replication.throttled.replicas");
+    for (const char* item : {"0:1", "1:1", "2:1", "3:1"}) EXPECT_THAT(items, HasSubstr(item));
+  });
+}
+
+TEST_F(AlterConfigsTest, OfTwoChangesThatMeetAndContradictOneIsRefused) {
+  start_brokers(2);
+  run([&]() -> Task<> {
+    RawClient one = co_await connect(0);
+    RawClient other = co_await connect(1);
+    co_await create(one, "t");
+    IncrementalAlterConfigsRequest least;
+    add(least, kTopic, "t", {{kSet, "min.compaction.lag.ms", "10"}});
+    IncrementalAlterConfigsRequest most;
+    add(most, kTopic, "t", {{kSet, "max.compaction.lag.ms", "5"}});
+    int32_t first = co_await one.post(least, 1);
+    int32_t second = co_await other.post(most, 1);
+    std::vector<ErrorCode> codes;
+    codes.push_back(co_await code_of(one, first));
+    codes.push_back(co_await code_of(other, second));
+    EXPECT_THAT(codes, UnorderedElementsAre(ErrorCode::kNone, ErrorCode::kInvalidConfig));
+    EXPECT_EQ((co_await set_on(one, "t")).size(), 1u);
+  });
+}
+
+TEST_F(AlterConfigsTest, WhoIsAlwaysOvertakenIsToldToAskAgainAndHasChangedNothing) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    constexpr size_t kClients = 40;
+    std::vector<RawClient> clients;
+    for (size_t i = 0; i < kClients; ++i) clients.push_back(co_await connect());
+    co_await create(clients[0], "t");
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < kClients; ++i) {
+      IncrementalAlterConfigsRequest request;
+      add(request, kTopic, "t",
+          {{kAppend, "leader.replication.throttled.replicas", std::to_string(i) + ":1"}});
+      ids.push_back(co_await clients[i].post(request, 1));
+    }
+    std::set<std::string> done;
+    for (size_t i = 0; i < kClients; ++i) {
+      ErrorCode code = co_await code_of(clients[i], ids[i]);
+      if (code == ErrorCode::kNone) {
+        done.insert(std::to_string(i) + ":1");
+      } else {
+        EXPECT_EQ(code, ErrorCode::kNotController);
+      }
+    }
+    EXPECT_LT(done.size(), kClients);
+    std::string items = (co_await set_on(clients[0], "t")).at("leader.replication.throttled.replicas");
+    std::set<std::string> kept;
+    for (auto item : std::views::split(items, ',')) kept.insert(std::string(item.begin(), item.end()));
+    EXPECT_EQ(kept, done);
   });
 }
 

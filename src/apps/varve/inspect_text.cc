@@ -92,7 +92,8 @@ std::string text_of(const AddPartitions& command) {
   return fmt::format("widen topic id={} partitions={}", command.topic.to_string(), command.total);
 }
 std::string text_of(const AlterTopicConfigs& command) {
-  std::string text = fmt::format("configure topic id={}", command.topic.to_string());
+  std::string text =
+      fmt::format("configure topic id={} version={}", command.topic.to_string(), command.version);
   for (const auto& [name, value] : command.changes) {
     text += value ? fmt::format(" {}={}", name, *value) : fmt::format(" -{}", name);
   }

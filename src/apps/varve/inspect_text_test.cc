@@ -27,6 +27,7 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   topic.name = "t";
   topic.configs["retention.ms"] = "1000";
   AlterTopicConfigs alter;
+  alter.version = 4;
   alter.changes = {{"cleanup.policy", std::nullopt}, {"retention.bytes", "5"}};
   SaveGroup save{
       .group = "readers", .phase = GroupPhase::kStable, .members = {{"m", MemberDetails{}, "abc"}}};
@@ -65,7 +66,7 @@ TEST(InspectText, EveryKindOfCommandIsShownOnItsLine) {
   EXPECT_THAT(text, HasSubstr("save group=\"readers\" owners=0 version=0 type= stable"));
   EXPECT_THAT(text, HasSubstr("instance=\"i-1\" assignment=3 bytes"));
   EXPECT_THAT(text, HasSubstr("partition=4 offset=17 epoch=0 metadata=\"note\""));
-  EXPECT_THAT(text, HasSubstr("-cleanup.policy retention.bytes=5"));
+  EXPECT_THAT(text, HasSubstr("version=4 -cleanup.policy retention.bytes=5"));
   EXPECT_EQ(std::ranges::count(text, '\n'), 1 + static_cast<int>(entry.commands.size()) + 4);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "broker/handlers/broker_configs.h"
 #include "broker/handlers/errors.h"
@@ -18,6 +19,9 @@ namespace {
 
 using protocol::ErrorCode;
 using Problem = std::optional<ConfigProblem>;
+
+// Of a change that others overtake: as many may meet at one topic, since of those that meet one is done each time.
+constexpr int kAttemptsMax = 20;
 
 Problem invalid_request(std::string message) {
   return ConfigProblem{ErrorCode::kInvalidRequest, std::move(message)};
@@ -147,6 +151,7 @@ Problem group_problem(const ResourceEdits& resource) {
 struct TopicAlteration {
   Uuid topic;
   std::string name;
+  uint64_t version = 0;  // of the configs that it was made from
   TopicConfigs configs;
   std::map<std::string, std::optional<std::string>> changes;
 };
@@ -172,7 +177,7 @@ Result<TopicAlteration, ConfigProblem> topic_alteration(const SyncedImage& synce
   if (topic == nullptr) {
     return refuse(ErrorCode::kUnknownTopicOrPartition, fmt::format("there is no topic '{}'", resource.name));
   }
-  TopicAlteration alteration{topic->id, topic->name, std::move(*edited), {}};
+  TopicAlteration alteration{topic->id, topic->name, topic->configs_version, std::move(*edited), {}};
   for (const auto& [name, value] : alteration.configs) {
     auto before = present.find(name);
     if (before == present.end() || before->second != value) alteration.changes[name] = value;
@@ -189,6 +194,10 @@ Problem problem_of(const ProposedOutcome& outcome) {
   if (outcome->verdict == metadata::CommandVerdict::kUnknownTopic) {
     return ConfigProblem{ErrorCode::kUnknownTopicOrPartition, "the topic was deleted meanwhile"};
   }
+  if (outcome->verdict == metadata::CommandVerdict::kStaleConfigs) {
+    // Retriable for clients, and one that does not leave open whether something was changed.
+    return ConfigProblem{ErrorCode::kNotController, "others change the topic's configs all the time"};
+  }
   return ConfigProblem{ErrorCode::kUnknownServerError, "the metadata log refused the change"};
 }
 
@@ -200,9 +209,10 @@ class Alteration {
 
   // Before the state is looked at. Levels of logs change here. True: topics are left to be looked at.
   bool check();
-  // What is to be proposed for topics, in the order of places().
+  // What is to be proposed for the topics that are left, to be taken with its outcomes. No topic is left then.
   std::vector<metadata::Command> topic_commands(const SyncedImage& synced);
-  void take(const std::vector<ProposedOutcome>& outcomes);
+  // True: topics are left, to be looked at again, since their configs were changed meanwhile.
+  bool take(const std::vector<ProposedOutcome>& outcomes);
   std::vector<Problem> take_problems() { return std::move(problems_); }
 
  private:
@@ -215,7 +225,7 @@ class Alteration {
   std::vector<Problem> problems_;
   std::vector<size_t> topics_;  // resources that are left
   std::vector<TopicAlteration> proposed_;
-  std::vector<size_t> places_;
+  std::vector<size_t> places_;  // of proposed_, among the resources
 };
 
 Problem Alteration::problem_before_state(const ResourceEdits& resource, ConfigResource type) const {
@@ -288,29 +298,37 @@ bool Alteration::check() {
 
 std::vector<metadata::Command> Alteration::topic_commands(const SyncedImage& synced) {
   std::vector<metadata::Command> commands;
-  for (size_t i : topics_) {
+  proposed_.clear();
+  places_.clear();
+  for (size_t i : std::exchange(topics_, {})) {
+    problems_[i].reset();
     auto alteration = topic_alteration(synced, request_.resources[i], request_.replaces_all);
     if (!alteration) {
       problems_[i] = std::move(alteration.error());
       continue;
     }
     if (request_.validate_only || alteration->changes.empty()) continue;
-    commands.emplace_back(metadata::AlterTopicConfigs{alteration->topic, alteration->changes});
+    commands.emplace_back(
+        metadata::AlterTopicConfigs{alteration->topic, alteration->version, alteration->changes});
     proposed_.push_back(std::move(*alteration));
     places_.push_back(i);
   }
   return commands;
 }
 
-void Alteration::take(const std::vector<ProposedOutcome>& outcomes) {
+bool Alteration::take(const std::vector<ProposedOutcome>& outcomes) {
   for (size_t i = 0; i < outcomes.size(); ++i) {
     problems_[places_[i]] = problem_of(outcomes[i]);
+    if (outcomes[i] && outcomes[i]->verdict == metadata::CommandVerdict::kStaleConfigs) {
+      topics_.push_back(places_[i]);
+    }
     if (problems_[places_[i]]) continue;
     const TopicAlteration& done = proposed_[i];
     services_.logger.info("configs of a topic changed",
                           {{"topic", done.name}, {"count", done.changes.size()}});
     warn_of_configs_without_effect(services_, done.name, done.configs);
   }
+  return !topics_.empty();
 }
 
 }  // namespace
@@ -331,11 +349,14 @@ runtime::Task<std::vector<Problem>> alter_configs(Services& services, RequestCon
                                                   AlterationRequest request) {
   Alteration alteration(services, context, request);
   if (!alteration.check()) co_return alteration.take_problems();
-  SyncedImage synced = co_await synced_image(services, context.deadline);
-  std::vector<metadata::Command> commands = alteration.topic_commands(synced);
-  if (commands.empty()) co_return alteration.take_problems();
-  alteration.take(
-      co_await propose_all(services.runtime, services.metadata, std::move(commands), context.deadline));
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    SyncedImage synced = co_await synced_image(services, context.deadline);
+    std::vector<metadata::Command> commands = alteration.topic_commands(synced);
+    if (commands.empty()) break;
+    std::vector<ProposedOutcome> outcomes =
+        co_await propose_all(services.runtime, services.metadata, std::move(commands), context.deadline);
+    if (!alteration.take(outcomes)) break;
+  }
   co_return alteration.take_problems();
 }
 

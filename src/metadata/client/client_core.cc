@@ -240,7 +240,7 @@ void ClientCore::publish_image() {
     if (old) {
       auto same = old->topics_by_id.find(id);
       if (same != old->topics_by_id.end() && same->second->partitions.size() == topic.partitions.size() &&
-          same->second->configs == topic.configs) {
+          same->second->configs_version == topic.configs_version) {
         shared = same->second;
       }
     }

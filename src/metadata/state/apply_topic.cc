@@ -55,7 +55,9 @@ CommandOutcome Applier::run(const AddPartitions& command) {
 }
 
 CommandOutcome Applier::run(const AlterTopicConfigs& command) {
-  if (state_.topics.find(command.topic) == nullptr) return refuse(CommandVerdict::kUnknownTopic);
+  const TopicView* topic = state_.topics.find(command.topic);
+  if (topic == nullptr) return refuse(CommandVerdict::kUnknownTopic);
+  if (command.version != topic->configs_version) return refuse(CommandVerdict::kStaleConfigs);
   state_.topics.alter_configs(command);
   ++state_.image_version;
   return {};

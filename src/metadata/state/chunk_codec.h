@@ -23,6 +23,11 @@ inline constexpr uint8_t kPending = 1 << 1;
 inline constexpr uint8_t kNeedsGrace = 1 << 2;
 inline constexpr uint8_t kKnownObjectFlags = (1 << 3) - 1;
 
+// Flags of a topic.
+inline constexpr uint8_t kTopicIsAlive = 1 << 0;
+inline constexpr uint8_t kConfigsVersionFollows =
+    1 << 1;  // else it is 0: the configs are those it was made with
+
 // What a run in a chunk is told relative to; starts afresh with each list of runs.
 struct ChunkRunContext {
   ObjectId object;

@@ -209,9 +209,11 @@ class ChunkDecoder {
     record.name = text();
     record.life = in_.unsigned_varint32();
     require(!record.name.empty() && record.life > 0);
-    uint8_t is_alive = in_.u8();
-    require(is_alive <= 1);
-    if (is_alive == 1) {
+    uint8_t flags = in_.u8();
+    bool is_alive = (flags & kTopicIsAlive) != 0;
+    bool is_altered = (flags & kConfigsVersionFollows) != 0;
+    require(flags <= (kTopicIsAlive | kConfigsVersionFollows) && (is_alive || !is_altered));
+    if (is_alive) {
       ByteView id = in_.raw(view.id.bytes.size());
       if (in_.ok()) std::copy(id.begin(), id.end(), view.id.bytes.begin());
       record.producer_ids_before = non_negative();
@@ -223,6 +225,8 @@ class ChunkDecoder {
         require(view.configs.empty() || name > view.configs.rbegin()->first);
         view.configs.emplace_hint(view.configs.end(), std::move(name), text());
       }
+      if (is_altered) view.configs_version = in_.unsigned_varint();
+      require(is_altered == (view.configs_version != 0));
       require(!view.id.is_zero());
     }
     if (in_.ok()) require(state_.topics.restore(std::move(record), std::move(view)));

@@ -184,7 +184,8 @@ class ChunkEncoder {
     out_.unsigned_varint(record.first.value() - first_handle().value());
     out_.prefixed(record.name);
     out_.unsigned_varint(record.life);
-    out_.u8(record.is_alive() ? 1 : 0);
+    bool is_altered = record.is_alive() && record.view->configs_version != 0;
+    out_.u8((record.is_alive() ? kTopicIsAlive : 0) | (is_altered ? kConfigsVersionFollows : 0));
     if (!record.is_alive()) return;
     out_.raw(record.view->id.bytes);
     out_.unsigned_varint(static_cast<uint64_t>(record.producer_ids_before));
@@ -193,6 +194,7 @@ class ChunkEncoder {
       out_.prefixed(name);
       out_.prefixed(value);
     }
+    if (is_altered) out_.unsigned_varint(record.view->configs_version);
   }
 
   void partition(uint32_t place, const Partition& p) {

@@ -216,7 +216,7 @@ TEST_F(LongPartition, TopicsThatGrowInTurnsLieInManyBlocks) {
   std::vector<std::vector<uint8_t>> expected = bytes_of(state.to_chunks());
   state.begin_cut(CutKind::kChunks);
   propose(broker, AddPartitions{first, 1600});
-  propose(broker, AlterTopicConfigs{second, {{"retention.ms", "1"}}});
+  propose(broker, AlterTopicConfigs{second, 0, {{"retention.ms", "1"}}});
   for (PartitionHandle handle : state.find_topic(first)->partitions) commit(broker, {{.partition = handle}});
   propose(broker, DeleteTopic{second});
   state.step_cut(SIZE_MAX);

@@ -158,9 +158,11 @@ struct AddPartitions {
   uint32_t total = 0;
   bool operator==(const AddPartitions&) const = default;
 };
-// Sets the topic's configs that are named; no value: removes it. The proposer has validated names and values.
+// Sets the topic's configs that are named; no value: removes it. The proposer has validated names and values, and what
+// they are together with the others.
 struct AlterTopicConfigs {
   Uuid topic{};
+  uint64_t version = 0;  // of the topic's configs in state that it builds on (TopicView)
   std::map<std::string, std::optional<std::string>> changes{};
   bool operator==(const AlterTopicConfigs&) const = default;
 };

@@ -136,6 +136,7 @@ class CommandDecoder {
   AlterTopicConfigs alter_topic_configs() {
     AlterTopicConfigs c;
     c.topic = uuid();
+    c.version = reader_.unsigned_varint();
     read_named(c.changes, read_nullable);
     return c;
   }

@@ -108,6 +108,7 @@ class CommandEncoder {
   }
   void operator()(const AlterTopicConfigs& c) {
     sink_.raw(c.topic.bytes);
+    sink_.unsigned_varint(c.version);
     sink_.unsigned_varint(c.changes.size());
     for (const auto& [name, value] : c.changes) {
       sink_.prefixed(name);

@@ -169,8 +169,9 @@ std::vector<std::pair<std::string, Entry>> golden_entries() {
       {"SetLogStart", entry_with({SetLogStart{PartitionHandle(300), Offset(4711)}})},
       {"SnapshotTaken", entry_with({SnapshotTaken{LogPosition(900), LogPosition(800), 0xabcdef, 123456}})},
       {"AddPartitions", entry_with({AddPartitions{golden_topic(), 20}})},
-      {"AlterTopicConfigs", entry_with({AlterTopicConfigs{
-                                golden_topic(), {{"cleanup.policy", std::nullopt}, {"retention.ms", ""}}}})},
+      {"AlterTopicConfigs",
+       entry_with(
+           {AlterTopicConfigs{golden_topic(), 3, {{"cleanup.policy", std::nullopt}, {"retention.ms", ""}}}})},
       {"SaveGroup", entry_with({golden_group()})},
       {"CommitOffsets", entry_with({golden_commit()})},
       {"DeleteOffsets",
@@ -266,6 +267,7 @@ class GoldenState : public StateDriver {
     create_topic(broker, "wide", 1500);
     propose(broker, DeleteTopic{state.find_topic("wide")->id});
     propose(broker, AddPartitions{topic.id, 3});
+    propose(broker, AlterTopicConfigs{topic.id, 0, {{"flush.ms", "5"}}});
     propose(broker, SetGroupLimits{.offsets_retention_ms = 90'000});
     make_groups(broker, state.find_topic("orders")->partitions);
   }

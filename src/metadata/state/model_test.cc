@@ -119,6 +119,7 @@ void expect_same_state(const State& state, NaiveModel& model, uint64_t& deletabl
     const TopicView* view = state.find_topic(id);
     ASSERT_NE(view, nullptr);
     ASSERT_EQ(view->configs, topic.configs);
+    ASSERT_EQ(view->configs_version, topic.config_changes);
     ASSERT_EQ(view->partitions.size(), topic.partitions.size());
     for (size_t i = 0; i < topic.partitions.size(); ++i) {
       ASSERT_EQ(view->partitions[i].value(), topic.partitions[i]);

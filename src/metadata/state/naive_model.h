@@ -43,6 +43,7 @@ class NaiveModel {
     std::vector<uint32_t> partitions;
     int64_t producer_ids_before = 0;
     std::map<std::string, std::string> configs;
+    uint64_t config_changes = 0;
   };
   struct Broker {
     int32_t id = 0;
@@ -204,6 +205,8 @@ class NaiveModel {
   }
   V run(Broker&, const AlterTopicConfigs& c) {
     if (topics.count(c.topic) == 0) return V::kUnknownTopic;
+    if (c.version != topics[c.topic].config_changes) return V::kStaleConfigs;
+    topics[c.topic].config_changes += 1;
     for (const auto& [name, value] : c.changes) {
       topics[c.topic].configs.erase(name);
       if (value) topics[c.topic].configs[name] = *value;

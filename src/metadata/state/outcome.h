@@ -41,6 +41,7 @@ enum class CommandVerdict : uint8_t {
   kUnknownTopic,  // by id or partition handle
   kOverLimit,     // partitions_max, kGroupsMax
   kLevelRefused,  // RegisterBroker below the level, RaiseFeatureLevel not allowed by a live broker
+  kStaleConfigs,  // AlterTopicConfigs: the topic's configs have changed since
   // Of groups, in the order in which they are judged:
   kNotCoordinator,       // another broker owns the group here
   kStaleGroup,           // it builds on another version of the group

@@ -159,7 +159,7 @@ inline Command random_command(Random& random) {
     case 13:
       return AddPartitions{random.uuid(), static_cast<uint32_t>(random_number(random))};
     case 14: {
-      AlterTopicConfigs c{random.uuid(), {}};
+      AlterTopicConfigs c{random.uuid(), random_number(random), {}};
       for (uint64_t n = random.below(3); n > 0; --n) {
         auto& value = c.changes[random_text(random)];
         if (random.chance(1, 2)) value = random_text(random);

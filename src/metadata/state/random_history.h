@@ -130,7 +130,10 @@ class RandomHistory : public StateDriver {
     return {id, static_cast<uint32_t>(present + random_.below(4))};
   }
   AlterTopicConfigs alter_configs() {
-    AlterTopicConfigs command{any_topic(), {}};
+    Uuid id = any_topic();
+    const TopicView* topic = state.find_topic(id);
+    AlterTopicConfigs command{id, topic == nullptr ? 0 : topic->configs_version, {}};
+    if (random_.chance(1, 4)) command.version += static_cast<uint64_t>(random_.between(-1, 1));
     command.changes["retention.ms"] = random_.chance(1, 2) ? std::nullopt : std::optional("7");
     if (random_.chance(1, 2)) command.changes["cleanup.policy"] = "delete";
     return command;

@@ -58,7 +58,7 @@ class RefusalCounts {
   // Into by_name_, whose nodes stay where they are.
   std::array<uint64_t*, 8> entries_{};
   std::array<uint64_t*, 9> batches_{};
-  std::array<uint64_t*, 14> commands_{};
+  std::array<uint64_t*, 15> commands_{};
   std::array<uint64_t*, kRules> rules_{};
 };
 

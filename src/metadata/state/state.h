@@ -67,6 +67,7 @@ struct TopicView {
   uint32_t life = 1;  // counts topics of this name, for the folder names of segments
   std::vector<PartitionHandle> partitions{};
   std::map<std::string, std::string> configs{};
+  uint64_t configs_version = 0;  // one more with every change of the configs
 };
 
 struct CommittedOffset {

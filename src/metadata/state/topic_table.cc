@@ -53,6 +53,7 @@ void TopicTable::alter_configs(const AlterTopicConfigs& command) {
       topic.configs.erase(name);
     }
   }
+  ++topic.configs_version;
 }
 
 void TopicTable::remove(const Uuid& id) {

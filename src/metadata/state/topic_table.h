@@ -37,7 +37,7 @@ class TopicTable {
   const TopicRecord& add(const CreateTopic& command, PartitionHandle first, int64_t producer_ids_before);
   // The partition's index is the count of those before.
   PartitionIndex add_partition(const TopicRecord& record, PartitionHandle handle);
-  // The ids must be known.
+  // The topic must be known.
   void alter_configs(const AlterTopicConfigs& command);
   void remove(const Uuid& id);
 

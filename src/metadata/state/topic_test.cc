@@ -209,12 +209,38 @@ TEST_F(Topics, AreConfiguredKeyByKey) {
   CreateTopic topic{.id = topic_id(9), .name = "t", .partitions = 1, .configs = {{"a", "1"}, {"b", "2"}}};
   create(topic);
   uint64_t image = state.image_version();
-  AlterTopicConfigs alter{topic.id, {{"a", std::nullopt}, {"b", "3"}, {"c", ""}, {"d", std::nullopt}}};
+  AlterTopicConfigs alter{topic.id, 0, {{"a", std::nullopt}, {"b", "3"}, {"c", ""}, {"d", std::nullopt}}};
   EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kDone);
   EXPECT_GT(state.image_version(), image);
   EXPECT_THAT(state.find_topic("t")->configs, ElementsAre(Pair("b", "3"), Pair("c", "")));
   alter.topic = topic_id(77);
   EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kUnknownTopic);
+}
+
+TEST_F(Topics, TakeNoConfigsThatBuildOnOthersThanTheirs) {
+  CreateTopic topic{.id = topic_id(9), .name = "t", .partitions = 1, .configs = {{"a", "1"}}};
+  create(topic);
+  AlterTopicConfigs alter{topic.id, 0, {{"a", "2"}}};
+  EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kDone);
+  uint64_t image = state.image_version();
+  alter.changes = {{"a", "3"}, {"b", "4"}};
+  for (uint64_t version : {uint64_t{0}, uint64_t{2}, UINT64_MAX}) {
+    alter.version = version;
+    EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kStaleConfigs);
+  }
+  EXPECT_THAT(state.find_topic("t")->configs, ElementsAre(Pair("a", "2")));
+  EXPECT_EQ(state.image_version(), image);
+  // One of nothing counts too, and a snapshot keeps the count.
+  alter = {topic.id, 1, {}};
+  EXPECT_EQ(propose(broker, alter).verdict, CommandVerdict::kDone);
+  auto restored = State::from_chunks(state.to_chunks());
+  ASSERT_TRUE(restored.has_value()) << restored.error().message;
+  EXPECT_EQ(restored->find_topic("t")->configs_version, 2u);
+  // A new life begins anew.
+  propose(broker, DeleteTopic{topic.id});
+  topic.id = topic_id(10);
+  create(topic);
+  EXPECT_EQ(state.find_topic("t")->configs_version, 0u);
 }
 
 }  // namespace

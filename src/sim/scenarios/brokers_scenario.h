@@ -14,7 +14,7 @@ namespace varve::sim {
 Outcome run_brokers(const RunOptions& options);
 
 // Every fault that brokers meet, and every refusal of apply (State::refusal_counts).
-inline constexpr std::array<std::string_view, 161> kBrokersExpected = {
+inline constexpr std::array<std::string_view, 162> kBrokersExpected = {
     "apply.batch.already_committed",
     "apply.batch.bad_run",
     "apply.batch.duplicate",
@@ -41,6 +41,7 @@ inline constexpr std::array<std::string_view, 161> kBrokersExpected = {
     "apply.command.predecessor_gone",
     "apply.command.rebalance_in_progress",
     "apply.command.snapshot_out_of_order",
+    "apply.command.stale_configs",
     "apply.command.stale_group",
     "apply.command.topic_exists",
     "apply.command.unknown_group",

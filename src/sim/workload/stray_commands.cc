@@ -50,7 +50,7 @@ Command draw_topic_command(const State& state, Random& random) {
   metadata::CreateTopic create;
   create.id = random.uuid();
   create.partitions = 1;
-  switch (random.below(4)) {
+  switch (random.below(5)) {
     case 0:
       return create;  // without a name
     case 1:
@@ -63,6 +63,11 @@ Command draw_topic_command(const State& state, Random& random) {
       create.name = "too wide";
       create.partitions = 2'000'000;
       return create;
+    case 3: {
+      // Of a topic that lives, if there is one, on configs that it never had.
+      Uuid topic = state.topics().empty() ? random.uuid() : state.topics().begin()->first;
+      return metadata::AlterTopicConfigs{topic, UINT64_MAX, {{"retention.ms", "1"}}};
+    }
     default:
       return metadata::DeleteTopic{random.uuid()};
   }
