@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/bytes.h"
+#include "base/quoted_text.h"
 
 namespace varve {
 namespace {
@@ -21,52 +22,6 @@ void append_time(std::string& out, WallTime time) {
                  static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
                  static_cast<unsigned>(date.day()), clock.hours().count(), clock.minutes().count(),
                  clock.seconds().count(), clock.subseconds().count());
-}
-
-// Length of the valid UTF-8 sequence at the start of `text`, or 0.
-size_t utf8_length(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  uint8_t lead = byte(0);
-  size_t length = lead < 0x80                   ? 1
-                  : lead >= 0xc2 && lead < 0xe0 ? 2
-                  : (lead & 0xf0) == 0xe0       ? 3
-                  : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and points above U+10FFFF.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
-      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) {
-    return 0;
-  }
-  return length;
-}
-
-// Quoted, with the escapes that JSON and a terminal both need: no byte of `text` can end the line or the
-// quotes.
-void append_quoted(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    size_t length = utf8_length(text);
-    uint8_t c = static_cast<uint8_t>(text[0]);
-    if (length == 0) {
-      out += "\xef\xbf\xbd";
-      length = 1;
-    } else if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c < 0x20 || c == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
-    } else {
-      out += text.substr(0, length);
-    }
-    text.remove_prefix(length);
-  }
-  out += '"';
 }
 
 bool plain(std::string_view text) {

@@ -3,10 +3,11 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <climits>
 #include <string>
 #include <vector>
+
+#include "base/log_line.h"
 
 namespace varve::apps {
 
@@ -21,9 +22,8 @@ void LineSink::write(const LogRecord& record) {
   uint64_t dropped = dropped_.exchange(0);
   if (dropped > 0) fields.emplace_back("lines_dropped", dropped);
   shown.fields = fields;
-  std::string line = format_ == LogFormat::kJson ? format_log_json(shown) : format_log_text(shown);
   // A pipe that is ready takes this much without blocking.
-  if (line.size() >= PIPE_BUF) line.resize(PIPE_BUF - 1);
+  std::string line = format_log_line(shown, format_, PIPE_BUF - 1);
   line += '\n';
   if (::write(descriptor_, line.data(), line.size()) < 0) ++dropped_;
 }
