@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "broker/security/authorizer.h"
 
@@ -17,12 +18,12 @@ class DenyEverything final : public Authorizer {
 
   bool allows(const AccessRequest& request) const override {
     std::lock_guard lock(mutex_);
-    asked_.insert({request.operation, request.type});
+    asked_.emplace_back(request.operation, request.type);
     return allowed_.contains({request.operation, request.type});
   }
   bool allows_any(const Principal&, std::string_view, Operation operation, ResourceType type) const override {
     std::lock_guard lock(mutex_);
-    asked_.insert({operation, type});
+    asked_.emplace_back(operation, type);
     return allowed_.contains({operation, type});
   }
 
@@ -34,15 +35,15 @@ class DenyEverything final : public Authorizer {
     std::lock_guard lock(mutex_);
     allowed_.clear();
   }
-  // Since the last call.
-  std::set<Question> take_asked() {
+  // Since the last call, in their order.
+  std::vector<Question> take_asked() {
     std::lock_guard lock(mutex_);
     return std::exchange(asked_, {});
   }
 
  private:
   mutable std::mutex mutex_;
-  mutable std::set<Question> asked_;
+  mutable std::vector<Question> asked_;
   std::set<Question> allowed_;
 };
 
