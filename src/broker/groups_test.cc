@@ -314,6 +314,12 @@ TEST_F(GroupsTest, EveryVersionOfTheMembershipApisIsServed) {
       leave.members.emplace_back().member_id = member.id;
       auto left = co_await client.ask(leave, std::min<int16_t>(version, 5));
       EXPECT_EQ(left.error_code, ErrorCode::kNone);
+      // From 3 on each member has its own code.
+      EXPECT_EQ(left.members.size(), version < 3 ? 0u : 1u) << version;
+      for (const auto& row : left.members) EXPECT_EQ(row.error_code, ErrorCode::kNone) << version;
+      beat.member_id = member.id;
+      EXPECT_EQ((co_await client.ask(beat, std::min<int16_t>(version, 4))).error_code,
+                ErrorCode::kUnknownMemberId);
     }
   });
 }

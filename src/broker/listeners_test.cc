@@ -97,7 +97,7 @@ TEST_F(ListenersTest, AThrottledAnswerSaysSoAndTheNextRequestWaits) {
   run([&]() -> Task<> {
     RawClient client = co_await connect_to(kKafkaPort);
     MonotonicTime begin = world_.now();
-    auto first = co_await client.ask(sim::metadata_request({}), 12, "greedy");
+    auto first = co_await client.ask(sim::metadata_request({"t"}), 12, "greedy");
     EXPECT_EQ(first.throttle_time_ms, 1000);
     EXPECT_LT(world_.now() - begin, 500ms);
     co_await client.ask(sim::metadata_request({}), 12, "greedy");
@@ -105,8 +105,14 @@ TEST_F(ListenersTest, AThrottledAnswerSaysSoAndTheNextRequestWaits) {
     // An answer without the field, and one that is not sent, throttle all the same.
     co_await client.ask(sim::metadata_request({}), 0, "greedy");
     EXPECT_GE(world_.now() - begin, 2s);
+    co_await client.ask(sim::metadata_request({}), 12, "greedy");
+    EXPECT_GE(world_.now() - begin, 3s);
+    co_await client.post(sim::produce_request("t", {{0, sim::make_batch("v")}}, 0), 9, "greedy");
+    int32_t behind = co_await client.post(sim::metadata_request({}), 12, "greedy");
+    EXPECT_TRUE(co_await client.expect<protocol::MetadataRequest>(behind, 12));
+    EXPECT_GE(world_.now() - begin, 5s);
   });
-  EXPECT_EQ(quotas.requests, 3);
+  EXPECT_EQ(quotas.requests, 6);
   EXPECT_GT(quotas.bytes, 0u);
   EXPECT_EQ(quotas.client_id, "greedy");
 }

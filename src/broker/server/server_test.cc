@@ -241,9 +241,28 @@ TEST_F(ServerTest, ARequestBearsTheNameOfTheListenerItCameThrough) {
   first.send(metadata(1));
   second.send(metadata(2));
   handler_.wait_for(2);
-  EXPECT_EQ(handler_.listener(1), "PLAINTEXT");
-  EXPECT_EQ(handler_.listener(2), "SECOND");
+  EXPECT_EQ(handler_.context(1).listener, "PLAINTEXT");
+  EXPECT_EQ(handler_.context(2).listener, "SECOND");
   handler_.answer(1);
+  handler_.answer(2);
+}
+
+TEST_F(ServerTest, ARequestHasTheWholeTimeToItsDeadlineFromItsTurnOn) {
+  start();
+  TestSocket client(port());
+  client.send(metadata(1));
+  client.send(metadata(2));
+  handler_.wait_for(1);
+  // The second one is here, and waits.
+  std::this_thread::sleep_for(100ms);
+  MonotonicTime begin = runtime_.now();
+  handler_.answer(1);
+  handler_.wait_for(2);
+  for (int32_t id : {1, 2}) {
+    RequestContext context = handler_.context(id);
+    EXPECT_EQ(context.deadline - context.received, limits_.sync_deadline_max) << id;
+    EXPECT_EQ(context.received >= begin, id == 2) << id;
+  }
   handler_.answer(2);
 }
 

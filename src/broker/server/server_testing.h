@@ -53,7 +53,8 @@ class ScriptedHandler final : public RequestHandler {
     runtime::Completion<Reply> reply;
     {
       std::lock_guard lock(mutex_);
-      listeners_[id] = context.listener;
+      contexts_[id] = context;
+      contexts_[id].memory = nullptr;
       started_.push_back(id);
       placed_.emplace(id, context.placed);
       replies_.emplace(id, reply);
@@ -101,10 +102,10 @@ class ScriptedHandler final : public RequestHandler {
     std::lock_guard lock(mutex_);
     return started_;
   }
-  // The name of the listener that the request came through.
-  std::string listener(int32_t id) {
+  // What the server said of the request.
+  RequestContext context(int32_t id) {
     std::lock_guard lock(mutex_);
-    return listeners_.at(id);
+    return contexts_.at(id);
   }
   size_t body_bytes(int32_t id) {
     std::lock_guard lock(mutex_);
@@ -119,7 +120,7 @@ class ScriptedHandler final : public RequestHandler {
   std::map<int32_t, runtime::Completion<runtime::Done>> placed_;
   std::map<int32_t, Reply> ready_;
   std::map<int32_t, size_t> bodies_;
-  std::map<int32_t, std::string> listeners_;
+  std::map<int32_t, RequestContext> contexts_;
 };
 
 class ServerTest : public ::testing::Test {
