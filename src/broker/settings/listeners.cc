@@ -32,13 +32,10 @@ bool is_listener_name(std::string_view name) {
   });
 }
 
+// A comma at the end is none too many, as in Kafka's map of protocols.
 std::vector<std::string_view> items_of(std::string_view text) {
-  std::vector<std::string_view> items;
-  while (!text.empty()) {
-    size_t comma = text.find(',');
-    items.push_back(trim(text.substr(0, comma)));
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-  }
+  std::vector<std::string_view> items = setting_readers::list_items(text);
+  if (items.size() > 1 && items.back().empty()) items.pop_back();
   return items;
 }
 

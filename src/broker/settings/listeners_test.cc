@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 Settings load(const Environment& environment) {
   auto loaded = load_settings(environment, std::nullopt);
@@ -43,6 +44,12 @@ TEST(Listeners, OneOnEveryInterfaceIsAdvertisedByTheHostOfThePod) {
                             {"POD_NAMESPACE", "prod"}});
   // As for KAFSCALE_BROKER_ADDR, whose default names loopback.
   EXPECT_EQ(settings.all_listeners().front().advertised.host, "varve-0.brokers.prod.svc.cluster.local");
+}
+
+TEST(Listeners, ACommaAtTheEndIsNoneTooMany) {
+  Settings settings =
+      load({{"KAFKA_LISTENERS", "A://h:9092,"}, {"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "A:PLAINTEXT, "}});
+  EXPECT_THAT(settings.all_listeners(), SizeIs(1));
 }
 
 TEST(Listeners, WhatIsNoListenerStopsTheStart) {

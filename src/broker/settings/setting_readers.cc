@@ -24,6 +24,18 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+std::vector<std::string_view> list_items(std::string_view text) {
+  std::vector<std::string_view> items;
+  text = trim(text);
+  if (text.empty()) return items;
+  for (;;) {
+    size_t comma = text.find(',');
+    items.push_back(trim(text.substr(0, comma)));
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 // The spellings that KafScale takes.
 std::optional<bool> parse_bool(std::string_view text) {
   std::string word = lower(text);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "broker/settings/setting_table.h"
 
@@ -16,6 +17,9 @@ using Reader = decltype(SettingRow::read);
 
 // Without the blanks and line ends around it.
 std::string_view trim(std::string_view text);
+
+// What stands between commas, without the blanks around it; an empty item too, but an empty text has none.
+std::vector<std::string_view> list_items(std::string_view text);
 
 std::optional<bool> parse_bool(std::string_view text);
 

@@ -121,15 +121,7 @@ const TopicConfigRow* find_topic_config(std::string_view name) {
 std::optional<int64_t> topic_config_number(std::string_view text) { return parse_number<int64_t>(text); }
 
 std::vector<std::string_view> topic_config_items(std::string_view text) {
-  std::vector<std::string_view> items;
-  text = setting_readers::trim(text);
-  if (text.empty()) return items;
-  for (;;) {
-    size_t comma = text.find(',');
-    items.push_back(setting_readers::trim(text.substr(0, comma)));
-    if (comma == std::string_view::npos) return items;
-    text.remove_prefix(comma + 1);
-  }
+  return setting_readers::list_items(text);
 }
 
 Result<std::string, std::string> read_topic_config(std::string_view name, std::string_view value) {
