@@ -149,6 +149,25 @@ TEST_F(GroupAttackTest, ABrokerThatComesMeanwhileCostsACommitNoError) {
   });
 }
 
+TEST_F(GroupAttackTest, ABrokerThatRegistersAnewCostsACommitNoError) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    GroupMember a = co_await connect_member();
+    co_await create(a.client, "t");
+    co_await stabilize({&a});
+    log_.set_reachable(host_of(0), false);
+    int32_t commit = co_await post_commit(a, {.offset = 5});
+    uint64_t before = brokers_[0]->broker().metadata()->state().owners_version();
+    for (Nonce nonce : log_.sessions()) log_.expire_session(nonce);
+    co_await runtime::sleep_for(1s);
+    log_.set_reachable(host_of(0), true);
+    auto reply = co_await a.client.expect<protocol::OffsetCommitRequest>(commit, 8);
+    EXPECT_EQ(reply->topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
+    EXPECT_GT(brokers_[0]->broker().metadata()->state().owners_version(), before);
+    EXPECT_EQ(co_await committed(a.client), (Offsets{{"t:0", 5}}));
+  });
+}
+
 TEST_F(GroupAttackTest, ABrokerThatComesMeanwhileCostsAJoinNoError) {
   start_brokers(2);
   run([&]() -> Task<> {
@@ -172,6 +191,48 @@ TEST_F(GroupAttackTest, ABrokerThatComesMeanwhileCostsAJoinNoError) {
       EXPECT_EQ(reply->error_code, ErrorCode::kNone);
       EXPECT_EQ(reply->generation_id, 1);
     }
+  });
+}
+
+TEST_F(GroupAttackTest, ADeletionThatNamesAPartitionOftenIsDone) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    co_await create(client, "t");
+    EXPECT_EQ(co_await commit(client, {.offset = 1}), ErrorCode::kNone);
+    protocol::OffsetDeleteRequest request;
+    request.group_id = "g";
+    auto& topic = request.topics.emplace_back();
+    topic.name = "t";
+    topic.partitions.resize(600'000);
+    auto reply = co_await client.ask(request, 0);
+    EXPECT_EQ(reply.error_code, ErrorCode::kNone);
+    EXPECT_EQ(co_await committed(client), Offsets());
+  });
+}
+
+TEST_F(GroupAttackTest, ADeletionOfMorePartitionsThanAnEntryHoldsIsDone) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    constexpr int32_t kPartitions = 40'000;
+    RawClient client = co_await connect();
+    co_await create(client, "t", kPartitions / 4);
+    for (const char* topic : {"u", "v", "w"}) co_await create(client, topic, kPartitions / 4);
+    protocol::OffsetDeleteRequest request;
+    request.group_id = "g";
+    for (const char* topic : {"t", "u", "v", "w"}) {
+      auto committed = co_await client.ask(commit_request({.partition = 9'999, .offset = 1}, topic), 8);
+      EXPECT_EQ(committed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
+      auto& rows = request.topics.emplace_back();
+      rows.name = topic;
+      for (int32_t i = 0; i < kPartitions / 4; ++i) {
+        rows.partitions.emplace_back().partition_index = PartitionIndex(i);
+      }
+    }
+    auto reply = co_await client.ask(request, 0);
+    EXPECT_EQ(reply.error_code, ErrorCode::kNone);
+    EXPECT_EQ(reply.topics.size(), 4u);
+    EXPECT_EQ(co_await committed(client), Offsets());
   });
 }
 

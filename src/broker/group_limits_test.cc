@@ -50,6 +50,87 @@ TEST_F(GroupLimitsTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
   });
 }
 
+// Every entry about a group names all its members.
+TEST_F(GroupLimitsTest, MembersWhoseIdsDoNotFitIntoAnEntryAreTurnedAwayAndTheOthersGoOn) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    std::string long_name(32'000, 'c');
+    std::vector<GroupMember> members;
+    std::vector<int32_t> asked;
+    for (int i = 0; i < 12; ++i) members.push_back(co_await connect_member());
+    for (GroupMember& member : members) {
+      asked.push_back(co_await member.client.post(join_request("g"), 3, long_name));
+    }
+    size_t joined = 0;
+    for (size_t i = 0; i < members.size(); ++i) {
+      auto reply = co_await members[i].client.expect<protocol::JoinGroupRequest>(asked[i], 3);
+      if (!reply) co_return ADD_FAILURE() << "the connection was closed";
+      if (reply->error_code == ErrorCode::kGroupMaxSizeReached) continue;
+      EXPECT_EQ(reply->error_code, ErrorCode::kNone);
+      EXPECT_EQ(reply->generation_id, 1);
+      ++joined;
+    }
+    EXPECT_GT(joined, 4u);
+    EXPECT_LT(joined, 9u);
+  });
+}
+
+TEST_F(GroupLimitsTest, TheMemoryOfGroupsIsNotPassedInTwoSteps) {
+  Settings settings = settings_of(0);
+  settings.limits.group_memory_bytes_max = 100 * kKiB;
+  add_broker(settings);
+  wait_until_serving();
+  run([&]() -> Task<> {
+    std::string large(60 * kKiB, 'm');
+    GroupMember first = co_await connect_member();
+    co_await join_all({&first}, "g", large);
+    GroupMember second = co_await connect_member();
+    auto request = join_request("g");
+    request.protocols.at(0).metadata = slice_of(large);
+    request.member_id = "";
+    EXPECT_EQ((co_await second.client.ask(request, 9)).error_code, ErrorCode::kCoordinatorNotAvailable);
+    auto given = co_await second.client.ask(join_request("g"), 9);
+    EXPECT_EQ(given.error_code, ErrorCode::kMemberIdRequired);
+    request.member_id = given.member_id;
+    EXPECT_EQ((co_await second.client.ask(request, 9)).error_code, ErrorCode::kCoordinatorNotAvailable);
+    // Nor by what the leader gives.
+    auto sync = sync_request(first);
+    auto& row = sync.assignments.emplace_back();
+    row.member_id = first.id;
+    row.assignment = slice_of(large);
+    EXPECT_EQ((co_await first.client.ask(sync, 5)).error_code, ErrorCode::kCoordinatorNotAvailable);
+    // Nor by names of groups of which nobody is a member yet.
+    for (bool has_room : {true, false}) {
+      auto named = join_request(std::string(10'000, has_room ? 'x' : 'y'));
+      auto reply = co_await second.client.ask(named, 9);
+      EXPECT_EQ(reply.error_code,
+                has_room ? ErrorCode::kMemberIdRequired : ErrorCode::kCoordinatorNotAvailable);
+    }
+  });
+}
+
+TEST_F(GroupLimitsTest, TheRetentionOfOffsetsComesIntoForceWhenTheLogHasRoomAgain) {
+  start_brokers(1);
+  log_.set_full(true);
+  Settings settings = settings_of(1);
+  settings.offsets_retention = std::chrono::hours(1);
+  add_broker(settings);
+  wait_until_serving();
+  auto retention = [&] {
+    return brokers_[0]->broker().metadata()->state().group_limits().offsets_retention_ms;
+  };
+  run([&]() -> Task<> {
+    co_await runtime::sleep_for(10s);
+    EXPECT_NE(retention(), 3'600'000u);
+    log_.set_full(false);
+    co_await runtime::sleep_for(60s);
+    EXPECT_EQ(retention(), 3'600'000u);
+  });
+  EXPECT_TRUE(std::ranges::any_of(warnings_.texts, [](const std::string& line) {
+    return line.find("offsets.retention.minutes is not in force yet") != std::string::npos;
+  }));
+}
+
 TEST_F(GroupLimitsTest, ACommitMayBeKeptForAsLongAsANumberCanSay) {
   start_brokers(1);
   run([&]() -> Task<> {

@@ -5,20 +5,28 @@
 #include "broker/group/subscription.h"
 
 namespace varve::broker {
+namespace {
+
+// Each once.
+std::set<std::string_view> protocols_of(const Member& member) {
+  std::set<std::string_view> names;
+  for (const auto& protocol : member.details.protocols) names.insert(protocol.name);
+  return names;
+}
+
+}  // namespace
 
 size_t bytes_of(const metadata::MemberDetails& details) {
   size_t bytes = details.client_id.size() + details.client_host.size();
-  for (const auto& protocol : details.protocols) bytes += protocol.name.size() + protocol.metadata.size();
+  for (const auto& protocol : details.protocols) {
+    bytes += kBytesPerProtocol + protocol.name.size() + protocol.metadata.size();
+  }
   return bytes;
 }
 
 size_t Member::bytes() const {
   size_t bytes = Group::kBytesEach + id.size() + assignment.size() + bytes_of(details);
   return bytes + details.instance_id.value_or("").size();
-}
-
-bool Member::supports(std::string_view protocol) const {
-  return std::ranges::any_of(details.protocols, [&](const auto& one) { return one.name == protocol; });
 }
 
 Group::Group(const metadata::GroupView& view, const GroupConfig& config, MonotonicTime now)
@@ -35,7 +43,7 @@ Group::Group(const metadata::GroupView& view, const GroupConfig& config, Monoton
     member.details = stored.details;
     member.assignment = stored.assignment;
     if (member.is_static()) static_ids_[*member.details.instance_id] = id;
-    bytes_ += member.bytes();
+    count_in(member);
   }
   if (members_.empty()) phase_ = Phase::kEmpty;
   if (!members_.contains(leader_)) leader_ = members_.empty() ? "" : members_.begin()->first;
@@ -57,12 +65,31 @@ void Group::remove(const std::string& id) {
   if (found != members_.end()) {
     if (found->second.is_static()) static_ids_.erase(*found->second.details.instance_id);
     if (!found->second.is_new) ++revision_;
-    bytes_ -= found->second.bytes();
+    count_out(found->second);
     members_.erase(found);
   }
   if (leader_ == id) leader_ = members_.empty() ? "" : members_.begin()->first;
   take_pending(id);
   missing_syncs_.erase(id);
+}
+
+void Group::count_in(const Member& member) {
+  bytes_ += member.bytes();
+  id_bytes_ += member.id.size() + kEntryBytesPerId;
+  longest_id_ = std::max(longest_id_, member.id.size());
+  for (std::string_view name : protocols_of(member)) {
+    auto [supporters, is_new] = supporters_.try_emplace(std::string(name), 0);
+    ++supporters->second;
+  }
+}
+
+void Group::count_out(const Member& member) {
+  bytes_ -= member.bytes();
+  id_bytes_ -= member.id.size() + kEntryBytesPerId;
+  for (std::string_view name : protocols_of(member)) {
+    auto supporters = supporters_.find(name);
+    if (--supporters->second == 0) supporters_.erase(supporters);
+  }
 }
 
 // Whether the id had been given out; it is not any more.
@@ -134,17 +161,6 @@ GroupErrc Group::heartbeat(const MemberName& member, int32_t generation, Monoton
   return phase_ == Phase::kPreparingRebalance ? GroupErrc::kRebalanceInProgress : GroupErrc::kNone;
 }
 
-GroupErrc Group::check_commit(const MemberName& member, int32_t generation) const {
-  if (generation < 0 && phase_ == Phase::kEmpty) return GroupErrc::kNone;
-  if (generation >= 0 || !member.id.empty() || member.instance) {
-    GroupErrc error = check(member, generation);
-    if (error != GroupErrc::kNone) return error;
-  } else {
-    return GroupErrc::kUnknownMember;
-  }
-  return phase_ == Phase::kCompletingRebalance ? GroupErrc::kRebalanceInProgress : GroupErrc::kNone;
-}
-
 void Group::committed(const MemberName& member, MonotonicTime now) {
   if (Member* found = find_member(member.id)) expect_heartbeat(*found, now);
 }
@@ -190,6 +206,23 @@ std::optional<std::set<std::string>> Group::subscribed_topics() const {
     topics.insert(subscribed->begin(), subscribed->end());
   }
   return topics;
+}
+
+GroupErrc check_commit(const Group* group, bool is_stored, const MemberName& member, int32_t generation) {
+  if (group == nullptr) {
+    if (generation < 0) return GroupErrc::kNone;
+    return is_stored ? GroupErrc::kUnknownMember : GroupErrc::kGroupIdNotFound;
+  }
+  if (generation < 0 && group->phase() == metadata::GroupPhase::kEmpty) return GroupErrc::kNone;
+  // Beside members only members commit.
+  if (generation < 0 && member.id.empty() && !member.instance) return GroupErrc::kUnknownMember;
+  GroupErrc error = group->check(member, generation);
+  // What joins for the first time is not stored yet.
+  bool is_known = error == GroupErrc::kNone || error == GroupErrc::kIllegalGeneration;
+  if (is_known && group->members().at(member.id).is_new) return GroupErrc::kUnknownMember;
+  if (error != GroupErrc::kNone) return error;
+  bool is_unassigned = group->phase() == metadata::GroupPhase::kCompletingRebalance;
+  return is_unassigned ? GroupErrc::kRebalanceInProgress : GroupErrc::kNone;
 }
 
 void Group::fail_waiting(GroupErrc error) {

@@ -14,7 +14,10 @@
 
 namespace varve::broker {
 
-// Of its strings, without the instance id.
+// What a protocol takes beside its strings.
+inline constexpr size_t kBytesPerProtocol = 64;
+
+// Of its strings and protocols, without the instance id.
 size_t bytes_of(const metadata::MemberDetails& details);
 
 struct Member {
@@ -30,7 +33,6 @@ struct Member {
 
   bool is_static() const { return details.instance_id.has_value(); }
   size_t bytes() const;
-  bool supports(std::string_view protocol) const;
 };
 
 // Follows Apache Kafka's ClassicGroup and GroupMetadataManager, rule by rule. Everything happens at once in memory; what
@@ -42,6 +44,8 @@ class Group {
  public:
   // What a member or an id takes beside its strings.
   static constexpr size_t kBytesEach = 256;
+  // What a member takes in an entry beside its id, if nothing of it has changed.
+  static constexpr size_t kEntryBytesPerId = 4;
 
   Group(std::string id, const GroupConfig& config) : id_(std::move(id)), config_(config) {}
   // As the log has it: nobody waits, and every member has its whole session before it. A group that was waiting for
@@ -72,8 +76,6 @@ class Group {
   void sync(SyncRequest request, SyncReply reply, MonotonicTime now);
   GroupErrc heartbeat(const MemberName& member, int32_t generation, MonotonicTime now);
   std::vector<GroupErrc> leave(const std::vector<MemberName>& members, MonotonicTime now);
-  // Whether offsets may be committed under this name, or with generation -1, by nobody.
-  GroupErrc check_commit(const MemberName& member, int32_t generation) const;
   // A commit is as good as a heartbeat.
   void committed(const MemberName& member, MonotonicTime now);
 
@@ -110,10 +112,16 @@ class Group {
   bool has_all_joined() const { return pending_.empty() && joined_ == members_.size(); }
   Duration rebalance_timeout() const;
   GroupErrc check_name(const MemberName& member) const;
+  // Of what the member is, and before and after what it brings changes.
+  void count_in(const Member& member);
+  void count_out(const Member& member);
 
   // group_join.cc
   bool accepts(const std::string& member) const;
   bool supports_protocols(const JoinRequest& request) const;
+  const Member* find_known(const JoinRequest& request) const;
+  bool fits_into_entry(const JoinRequest& request) const;
+  bool fits_into_memory(const JoinRequest& request) const;
   void join_new(JoinRequest request, JoinReply reply, MonotonicTime now);
   void join_known(JoinRequest request, JoinReply reply, MonotonicTime now);
   void give_id(const JoinRequest& request, JoinReply reply, MonotonicTime now);
@@ -150,11 +158,15 @@ class Group {
   std::string leader_;  // "": none
   std::map<std::string, Member> members_;
   std::map<std::string, std::string> static_ids_;  // by instance id
-  std::map<std::string, PendingId> pending_;       // ids given out that have not come back
-  std::set<std::string> missing_syncs_;            // members who have not asked for their assignment
+  // How many members support each protocol.
+  std::map<std::string, size_t, std::less<>> supporters_;
+  std::map<std::string, PendingId> pending_;  // ids given out that have not come back
+  std::set<std::string> missing_syncs_;       // members who have not asked for their assignment
   std::vector<Answer> answers_;
   size_t bytes_ = 0;
-  size_t joined_ = 0;  // members who wait in a join
+  size_t id_bytes_ = 0;    // members' ids in an entry
+  size_t longest_id_ = 0;  // of those that there were
+  size_t joined_ = 0;      // members who wait in a join
   uint64_t revision_ = 0;
 
   // The group was empty before this rebalance, so more members may be on their way.
@@ -167,5 +179,10 @@ class Group {
   // No deadline is before it.
   MonotonicTime next_due_ = MonotonicTime::never();
 };
+
+// Whether offsets may be committed. `group`: nullptr if it is not in memory, so without members; `is_stored`: the state
+// knows it. Apply asks the same again of what is stored (GroupChange::judge in metadata/state/apply_group.cc), and has to
+// come to the same: a change of the one without the other is a bug, and the other needs a new feature level.
+GroupErrc check_commit(const Group* group, bool is_stored, const MemberName& member, int32_t generation);
 
 }  // namespace varve::broker

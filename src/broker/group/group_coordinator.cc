@@ -11,36 +11,12 @@ using runtime::Task;
 // Of an entry that another one has overtaken.
 constexpr int kAttemptsMax = 3;
 
-GroupErrc error_of(metadata::ProposeErrc cause) {
+// Until the log takes what it has once refused.
+constexpr Duration kLimitsRetryInterval = 30s;
+
+GroupErrc failure_of(metadata::ProposeErrc cause) {
   return cause == metadata::ProposeErrc::kFull ? GroupErrc::kCoordinatorNotAvailable
                                                : GroupErrc::kNotCoordinator;
-}
-
-GroupErrc error_of(metadata::CommandVerdict verdict) {
-  using metadata::CommandVerdict;
-  switch (verdict) {
-    case CommandVerdict::kDone:
-      return GroupErrc::kNone;
-    case CommandVerdict::kNotCoordinator:
-      return GroupErrc::kNotCoordinator;
-    case CommandVerdict::kStaleGroup:
-    case CommandVerdict::kOverLimit:
-      return GroupErrc::kCoordinatorNotAvailable;
-    case CommandVerdict::kUnknownGroup:
-      return GroupErrc::kGroupIdNotFound;
-    case CommandVerdict::kUnknownMember:
-      return GroupErrc::kUnknownMember;
-    case CommandVerdict::kIllegalGeneration:
-      return GroupErrc::kIllegalGeneration;
-    case CommandVerdict::kFencedInstance:
-      return GroupErrc::kFencedInstance;
-    case CommandVerdict::kRebalanceInProgress:
-      return GroupErrc::kRebalanceInProgress;
-    case CommandVerdict::kNonEmptyGroup:
-      return GroupErrc::kNonEmptyGroup;
-    default:
-      return GroupErrc::kUnknownServerError;
-  }
 }
 
 // Waits for what the core's function gives to the completion that it gets; `otherwise` at the deadline, or when the
@@ -67,7 +43,7 @@ Task<Settled> await_proposals(GroupProposals proposals, MonotonicTime deadline) 
   Settled settled{.error = proposals.error};
   for (const auto& waiting : proposals.waiting) {
     metadata::ProposeResult result = co_await await_one(waiting, deadline);
-    GroupErrc error = result ? error_of(result->front().verdict) : error_of(result.error().code);
+    GroupErrc error = result ? error_of(result->front().verdict) : failure_of(result.error().code);
     if (settled.error == GroupErrc::kNone) settled.error = error;
     settled.is_stale =
         settled.is_stale || (result && result->front().verdict == metadata::CommandVerdict::kStaleGroup);
@@ -85,7 +61,7 @@ Task<Committed> await_commit(GroupProposals proposals, MonotonicTime deadline) {
   CommitAnswer& answer = committed.answer;
   for (size_t i = 0; i < proposals.waiting.size(); ++i) {
     metadata::ProposeResult result = co_await await_one(proposals.waiting[i], deadline);
-    GroupErrc error = result ? error_of(result->front().verdict) : error_of(result.error().code);
+    GroupErrc error = result ? error_of(result->front().verdict) : failure_of(result.error().code);
     if (result) {
       const metadata::CommandOutcome& outcome = result->front();
       bool is_absent = error == GroupErrc::kIllegalGeneration && outcome.group_version == 0;
@@ -108,17 +84,30 @@ GroupCoordinator::GroupCoordinator(runtime::Runtime& runtime, metadata::Metadata
     : runtime_(runtime),
       client_(client),
       config_(config),
-      table_(runtime, client, broker, config, logger.component("groups"), metrics, scope_) {}
+      logger_(logger.component("groups")),
+      table_(runtime, client, broker, config, logger_, metrics, scope_) {}
 
 Task<> GroupCoordinator::start() {
   co_await runtime::call(runtime_.core(), [this] { table_.start(); });
   if (!config_.offsets_retention) co_return;
   auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(*config_.offsets_retention);
   metadata::SetGroupLimits limits{.offsets_retention_ms = static_cast<uint64_t>(milliseconds.count())};
-  runtime_.core().post([this, limits] {
-    if (client_.state().group_limits() == limits) return;
-    client_.propose({limits}, runtime::Completion<metadata::ProposeResult>());
-  });
+  scope_.spawn(runtime_.io(0), "set the limits of groups", set_limits(limits));
+}
+
+Task<> GroupCoordinator::set_limits(metadata::SetGroupLimits limits) {
+  for (runtime::Wake wake = runtime::Wake::kTimeReached; wake == runtime::Wake::kTimeReached;) {
+    bool is_set = co_await runtime::call(runtime_.core(),
+                                         [this, limits] { return client_.state().group_limits() == limits; });
+    if (is_set) co_return;
+    Completion<metadata::ProposeResult> done;
+    runtime_.core().post([this, limits, done] { client_.propose({limits}, done); });
+    metadata::ProposeResult result = co_await await_one(done, MonotonicTime::never());
+    if (result && result->front().verdict == metadata::CommandVerdict::kDone) co_return;
+    logger_.warn("offsets.retention.minutes is not in force yet",
+                 {{"cause", result ? "refused" : result.error().message}});
+    wake = co_await runtime::sleep_for(kLimitsRetryInterval);
+  }
 }
 
 Task<> GroupCoordinator::stop() {

@@ -54,6 +54,7 @@ class GroupCoordinator {
   runtime::Task<DeleteOffsetsAnswer> delete_offsets(OffsetDeletion request, MonotonicTime deadline);
 
  private:
+  runtime::Task<> set_limits(metadata::SetGroupLimits limits);
   // False: this broker cannot tell anything of now.
   runtime::Task<bool> sync_with_log(MonotonicTime deadline);
   runtime::Task<GroupProposals> propose_commit(std::shared_ptr<const CommitRequest> request, uint64_t judged,
@@ -64,6 +65,7 @@ class GroupCoordinator {
   runtime::Runtime& runtime_;
   metadata::MetadataClient& client_;
   const GroupConfig config_;
+  const Logger logger_;
   runtime::TaskScope scope_;
   GroupTable table_;
 };

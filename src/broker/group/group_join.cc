@@ -10,7 +10,9 @@ using metadata::GroupPhase;
 
 size_t bytes_brought(const JoinRequest& request) {
   size_t bytes = request.client_id.size() + request.client_host.size() + request.instance.value_or("").size();
-  for (const auto& protocol : request.protocols) bytes += protocol.name.size() + protocol.metadata.size();
+  for (const auto& protocol : request.protocols) {
+    bytes += kBytesPerProtocol + protocol.name.size() + protocol.metadata.size();
+  }
   return bytes;
 }
 
@@ -31,10 +33,15 @@ void Group::join(JoinRequest request, JoinReply reply, MonotonicTime now) {
   if (!accepts(request.member)) {
     remove(request.member);
     refuse(GroupErrc::kGroupMaxSizeReached, "");
-  } else if (!supports_protocols(request)) {
-    refuse(GroupErrc::kInconsistentProtocol, std::move(request.member));
   } else if (bytes_brought(request) > config_.member_bytes_max) {
     refuse(GroupErrc::kUnknownServerError, std::move(request.member));
+  } else if (!supports_protocols(request)) {
+    refuse(GroupErrc::kInconsistentProtocol, std::move(request.member));
+  } else if (!fits_into_entry(request)) {
+    take_pending(request.member);
+    refuse(GroupErrc::kGroupMaxSizeReached, "");
+  } else if (!fits_into_memory(request)) {
+    refuse(GroupErrc::kCoordinatorNotAvailable, std::move(request.member));
   } else if (request.member.empty()) {
     join_new(std::move(request), std::move(reply), now);
   } else {
@@ -61,8 +68,41 @@ bool Group::supports_protocols(const JoinRequest& request) const {
   if (phase_ == Phase::kEmpty) return !request.protocol_type.empty() && !request.protocols.empty();
   if (request.protocol_type != protocol_type_) return false;
   return std::ranges::any_of(request.protocols, [&](const metadata::GroupProtocol& protocol) {
-    return std::ranges::all_of(members_, [&](const auto& one) { return one.second.supports(protocol.name); });
+    auto supporters = supporters_.find(protocol.name);
+    return members_.empty() || (supporters != supporters_.end() && supporters->second == members_.size());
   });
+}
+
+// Whom the request is of, or whose place it takes; nullptr: it is of somebody new.
+const Member* Group::find_known(const JoinRequest& request) const {
+  std::string id = request.member;
+  auto of_instance = request.instance ? static_ids_.find(*request.instance) : static_ids_.end();
+  if (id.empty() && of_instance != static_ids_.end()) id = of_instance->second;
+  auto known = members_.find(id);
+  return known == members_.end() ? nullptr : &known->second;
+}
+
+// Whether every entry about the group can name its members with this one among them, whichever leads, and whichever of
+// its protocols is chosen.
+bool Group::fits_into_entry(const JoinRequest& request) const {
+  const std::string& id = request.member.empty() ? request.fresh_id : request.member;
+  size_t bytes = id_.size() + request.protocol_type.size() + id_bytes_ + id.size() + kEntryBytesPerId;
+  if (const Member* known = find_known(request)) bytes -= known->id.size() + kEntryBytesPerId;
+  size_t longest_name = 0;
+  for (const auto& protocol : request.protocols) longest_name = std::max(longest_name, protocol.name.size());
+  return bytes + std::max(longest_id_, id.size()) + longest_name <= config_.names_bytes_max;
+}
+
+// Who brings no more than it brought before always may.
+bool Group::fits_into_memory(const JoinRequest& request) const {
+  size_t before = 0;
+  size_t after = bytes_brought(request);
+  if (const Member* known = find_known(request)) {
+    before = bytes_of(known->details) + known->details.instance_id.value_or("").size();
+  } else {
+    after += kBytesEach + request.fresh_id.size();
+  }
+  return after <= before || after - before <= request.bytes_room;
 }
 
 void Group::join_new(JoinRequest request, JoinReply reply, MonotonicTime now) {
@@ -134,7 +174,7 @@ void Group::add_member(JoinRequest request, std::string id, JoinReply reply, Mon
   member.details.client_id = std::move(request.client_id);
   member.details.client_host = std::move(request.client_host);
   take_terms(member.details, request);
-  bytes_ += member.bytes();
+  count_in(member);
   if (member.is_static()) static_ids_[*member.details.instance_id] = member.id;
   if (leader_.empty()) leader_ = member.id;
   wait_in_join(member, std::move(reply));
@@ -143,9 +183,9 @@ void Group::add_member(JoinRequest request, std::string id, JoinReply reply, Mon
 }
 
 void Group::update_and_rebalance(Member& member, JoinRequest request, JoinReply reply, MonotonicTime now) {
-  bytes_ -= member.bytes();
+  count_out(member);
   take_terms(member.details, request);
-  bytes_ += member.bytes();
+  count_in(member);
   wait_in_join(member, std::move(reply));
   rebalance_or_complete(now);
 }
@@ -156,7 +196,7 @@ void Group::replace_static(const std::string& old_id, JoinRequest request, JoinR
   std::string leader_before = leader_;
   auto node = members_.extract(old_id);
   Member& member = node.mapped();
-  bytes_ -= member.bytes();
+  count_out(member);
   answer(member, JoinAnswer::of(GroupErrc::kFencedInstance, old_id));
   answer(member, SyncAnswer::of(GroupErrc::kFencedInstance));
   member.id = request.fresh_id;
@@ -169,7 +209,7 @@ void Group::replace_static(const std::string& old_id, JoinRequest request, JoinR
   ++revision_;
   expect_heartbeat(member, now);
   take_terms(member.details, request);
-  bytes_ += member.bytes();
+  count_in(member);
   wait_in_join(member, std::move(reply));
   switch (phase_) {
     case Phase::kStable:

@@ -11,7 +11,9 @@
 
 #include "base/planted_bugs.h"
 #include "base/time.h"
+#include "metadata/log/metadata_log.h"
 #include "metadata/state/entry.h"
+#include "metadata/state/outcome.h"
 
 namespace varve::broker {
 
@@ -36,6 +38,9 @@ enum class GroupErrc : uint8_t {
   kUncertain,
 };
 
+// What apply says of a change of a group. Of a commit kIllegalGeneration may mean that there is no group.
+GroupErrc error_of(metadata::CommandVerdict verdict);
+
 struct GroupConfig {
   Duration initial_rebalance_delay = 3s;  // group.initial.rebalance.delay.ms
   Duration session_timeout_min = 6s;      // group.min.session.timeout.ms
@@ -45,11 +50,13 @@ struct GroupConfig {
   Duration new_member_join_timeout = 5min;
   // Of one group: ids that were given out and have not come back.
   size_t pending_max = 5'000;
-  // Of what a member brings with it, or the leader gives to it: it has to fit into an entry.
+  // Of what a member brings with it, or the leader gives to it: it has to fit into an entry,
   size_t member_bytes_max = 256 * 1024;
+  // beside all members' ids and the names of the group, its protocol and their type, which every entry has.
+  size_t names_bytes_max = metadata::kMaxEntryBytes - 257 * 1024;
   // In memory: those with members, or that somebody joins.
   size_t groups_max = 100'000;
-  size_t bytes_max = 256 << 20;  // of all groups in memory; above it nobody new joins
+  size_t bytes_max = 256 << 20;  // of all groups in memory; nobody brings or is given what would exceed it
   // offsets.retention.minutes, which the state has; nullopt: it stays as it is there.
   std::optional<Duration> offsets_retention{};
   PlantedBugs bugs{};
@@ -68,6 +75,7 @@ struct JoinRequest {
   bool needs_known_id = false;                     // from version 4 on (KIP-394)
   bool can_skip_assignment = false;                // from version 9 on
   std::string fresh_id;                            // for a member without an id
+  size_t bytes_room = SIZE_MAX;                    // in memory, beside what the group has
 };
 
 struct JoinedMember {
@@ -106,6 +114,7 @@ struct SyncRequest {
   std::optional<std::string> protocol_type{};
   std::optional<std::string> protocol{};
   std::vector<std::pair<std::string, std::string>> assignments{};  // member id, bytes; of the leader
+  size_t bytes_room = SIZE_MAX;                                    // in memory, beside what the group has
 };
 struct SyncAnswer {
   GroupErrc error = GroupErrc::kNone;

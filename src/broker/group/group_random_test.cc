@@ -1,5 +1,5 @@
-// Random clients against one group: whatever they do, everybody is answered, and those of one generation are told the
-// same.
+// Random clients against one group: whatever they do, everybody is answered, those of one generation are told the same,
+// and what is stored of it is judged as what is in memory.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "broker/group/group_save.h"
 #include "broker/group/group_testing.h"
+#include "metadata/state/state_testing.h"
 
 namespace varve::broker {
 namespace {
@@ -15,8 +16,18 @@ using metadata::GroupPhase;
 
 class RandomGroupTest : public GroupTest, public ::testing::WithParamInterface<uint64_t> {
  protected:
+  using Assignments = std::map<std::string, std::string>;
+  // Of one generation. Members by place: a static one that starts again is the same.
   struct Told {
     std::optional<std::string> protocol;
+    std::string leader;
+    std::map<std::string, std::string> members;  // their metadata, as the leader was told
+    std::set<std::string> joined;
+  };
+  struct AskedSync {
+    AwaitedSync awaited;
+    std::string place;
+    int32_t generation;
   };
 
   void step() {
@@ -46,7 +57,9 @@ class RandomGroupTest : public GroupTest, public ::testing::WithParamInterface<u
     JoinRequest fresh = request("", protocols());
     fresh.needs_known_id = random_.chance(1, 2);
     if (random_.chance(1, 3)) fresh.instance = std::string(1, static_cast<char>('a' + random_.below(2)));
+    std::optional<std::string> instance = fresh.instance;
     joins_.push_back(join(std::move(fresh)));
+    if (instance) instances_["m" + std::to_string(ids_)] = *instance;
   }
   void join_again() {
     JoinRequest again = request(any_member(), protocols());
@@ -57,11 +70,23 @@ class RandomGroupTest : public GroupTest, public ::testing::WithParamInterface<u
   void sync_one() {
     std::string member = any_member();
     std::vector<std::pair<std::string, std::string>> assignments;
-    for (const auto& [id, known] : group_.members()) assignments.emplace_back(id, "for " + id);
+    Assignments by_place;
+    for (const auto& [id, known] : group_.members()) {
+      if (random_.chance(1, 8)) continue;
+      assignments.emplace_back(id, fmt::format("{} for {}", syncs_.size(), id));
+      by_place[place_of(id)] = assignments.back().second;
+    }
+    bool is_assigning = member == group_.leader() && group_.phase() == GroupPhase::kCompletingRebalance;
     auto known = group_.members().find(member);
     MemberName name{member,
                     known == group_.members().end() ? std::nullopt : known->second.details.instance_id};
-    syncs_.push_back(sync(name, assignments));
+    int32_t generation = group_.generation();
+    syncs_.push_back({sync(name, assignments), place_of(member), generation});
+    if (is_assigning && group_.phase() == GroupPhase::kStable) assigned_[generation] = std::move(by_place);
+  }
+  std::string place_of(const std::string& id) const {
+    auto instance = instances_.find(id);
+    return instance == instances_.end() ? id : "static " + instance->second;
   }
   std::vector<metadata::GroupProtocol> protocols() {
     std::vector<metadata::GroupProtocol> listed = {{"x", ""}, {"y", ""}};
@@ -97,21 +122,68 @@ class RandomGroupTest : public GroupTest, public ::testing::WithParamInterface<u
     std::map<int32_t, Told> told;
     for (const AwaitedJoin& join : joins_) {
       ASSERT_TRUE(join.has_come());
-      const JoinAnswer& answer = join.get();
-      if (answer.error != GroupErrc::kNone || answer.skip_assignment) continue;
-      // A static leader that starts again is told the id of the one before.
-      auto [known, is_first] = told.try_emplace(answer.generation);
-      if (is_first) known->second.protocol = answer.protocol;
-      EXPECT_EQ(known->second.protocol, answer.protocol);
-      EXPECT_FALSE(answer.leader.empty());
+      if (join.get().error == GroupErrc::kNone) check_join(join.get(), told[join.get().generation]);
     }
-    for (const AwaitedSync& sync : syncs_) ASSERT_TRUE(sync.has_come());
+    for (const auto& [generation, one] : told) {
+      if (one.members.empty()) continue;
+      for (const std::string& place : one.joined) EXPECT_TRUE(one.members.contains(place)) << place;
+    }
+    for (const AskedSync& sync : syncs_) {
+      ASSERT_TRUE(sync.awaited.has_come());
+      if (sync.awaited.get().error != GroupErrc::kNone) continue;
+      const Assignments& assigned = assigned_.at(sync.generation);
+      auto own = assigned.find(sync.place);
+      EXPECT_EQ(sync.awaited.get().assignment, own == assigned.end() ? "" : own->second);
+    }
+  }
+  void check_join(const JoinAnswer& answer, Told& told) {
+    if (told.leader.empty()) {
+      told.protocol = answer.protocol;
+      told.leader = place_of(answer.leader);
+    }
+    EXPECT_EQ(told.protocol, answer.protocol);
+    EXPECT_EQ(told.leader, place_of(answer.leader));
+    told.joined.insert(place_of(answer.member));
+    std::map<std::string, std::string> members;
+    for (const JoinedMember& member : answer.members) members[place_of(member.id)] = member.metadata;
+    if (members.empty()) return;
+    EXPECT_EQ(place_of(answer.member), told.leader);
+    EXPECT_EQ(members.size(), answer.members.size());
+    if (told.members.empty()) told.members = members;
+    EXPECT_EQ(told.members, members);
+  }
+
+  // All of it, in as many entries as it takes.
+  const metadata::GroupView& save() {
+    for (bool is_complete = false; !is_complete;) {
+      SaveStep step = next_save(group_, log_.state.find_group("g"), 1'000);
+      is_complete = step.is_complete;
+      EXPECT_EQ(log_.propose(broker_, step.command).verdict, metadata::CommandVerdict::kDone);
+    }
+    return *log_.state.find_group("g");
+  }
+  // What apply says of a commit.
+  GroupErrc commit(const MemberName& member, int32_t generation) {
+    metadata::CommitOffsets command{.group = "g", .generation = generation, .member = member.id};
+    command.instance_id = member.instance;
+    command.offsets = {{partition_, 1, -1, ""}};
+    return error_of(log_.propose(broker_, command).verdict);
+  }
+  bool is_of_newcomer(const std::optional<std::string>& instance) const {
+    return instance && std::ranges::any_of(group_.members(), [&](const auto& one) {
+             return one.second.is_new && one.second.details.instance_id == instance;
+           });
   }
 
   Random random_{GetParam()};
   int32_t generation_ = 0;
   std::vector<AwaitedJoin> joins_;
-  std::vector<AwaitedSync> syncs_;
+  std::vector<AskedSync> syncs_;
+  std::map<std::string, std::string> instances_;  // by member id
+  std::map<int32_t, Assignments> assigned_;       // by generation
+  metadata::StateDriver log_;
+  Incarnation broker_ = log_.register_broker(1);
+  PartitionHandle partition_ = log_.create_topic(broker_, "t").at(0);
 };
 
 TEST_P(RandomGroupTest, EverybodyIsAnsweredAndTheGroupEndsEmpty) {
@@ -126,21 +198,9 @@ TEST_P(RandomGroupTest, EverybodyIsAnsweredAndTheGroupEndsEmpty) {
 }
 
 TEST_P(RandomGroupTest, ALoadedGroupKnowsTheMembersThatTheSavedOneHad) {
-  metadata::GroupView view;
-  view.id = "g";
   for (int i = 0; i < 500; ++i) {
     step();
-    metadata::SaveGroup saved = next_save(group_, nullptr, SIZE_MAX).command;
-    view.phase = saved.phase;
-    view.generation = saved.generation;
-    view.protocol = saved.protocol;
-    view.protocol_type = saved.protocol_type;
-    view.leader = saved.leader;
-    view.members.clear();
-    for (const metadata::SavedMember& member : saved.members) {
-      view.members[member.id] = {*member.details, member.assignment.value_or("")};
-    }
-    Group loaded(view, config(), now_);
+    Group loaded(save(), config(), now_);
     for (const auto& [id, member] : group_.members()) {
       MemberName name{id, member.details.instance_id};
       GroupErrc expected = member.is_new ? GroupErrc::kUnknownMember : GroupErrc::kNone;
@@ -156,6 +216,36 @@ TEST_P(RandomGroupTest, ALoadedGroupKnowsTheMembersThatTheSavedOneHad) {
   pass(20min);
   check_answers();
   EXPECT_TRUE(group_.is_idle());
+}
+
+// The rules of a commit stand in memory and in apply.
+TEST_P(RandomGroupTest, ACommitIsJudgedInMemoryAsApplyJudgesIt) {
+  std::set<GroupErrc> seen;
+  for (int i = 0; i < 500; ++i) {
+    step();
+    GroupPhase stored = save().phase;
+    const Group* in_memory = group_.is_idle() && group_.phase() == GroupPhase::kEmpty ? nullptr : &group_;
+    for (int j = 0; j < 20; ++j) {
+      MemberName name{random_.chance(1, 4) ? "" : any_member(), std::nullopt};
+      auto known = group_.members().find(name.id);
+      if (known != group_.members().end()) name.instance = known->second.details.instance_id;
+      if (random_.chance(1, 4)) name.instance = std::string(1, static_cast<char>('a' + random_.below(3)));
+      if (is_of_newcomer(name.instance)) continue;
+      int32_t generation =
+          random_.chance(1, 2) ? group_.generation() : static_cast<int32_t>(random_.below(3)) - 1;
+      GroupErrc error = check_commit(in_memory, true, name, generation);
+      bool is_forming = stored == GroupPhase::kEmpty && group_.phase() != GroupPhase::kEmpty;
+      if (generation < 0 && is_forming) {
+        // Of those who come for the first time only memory knows; with them it is not for everybody any more.
+        EXPECT_EQ(error, GroupErrc::kUnknownMember);
+      } else {
+        EXPECT_EQ(error, commit(name, generation)) << name.id << " in " << generation;
+        seen.insert(error);
+      }
+    }
+  }
+  EXPECT_EQ(seen, (std::set{GroupErrc::kNone, GroupErrc::kUnknownMember, GroupErrc::kIllegalGeneration,
+                            GroupErrc::kFencedInstance, GroupErrc::kRebalanceInProgress}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGroupTest, ::testing::Range<uint64_t>(1, 21));

@@ -8,16 +8,10 @@ namespace varve::broker {
 
 // Of the protocols that every member supports, the one that most members like best; of equals the first by name.
 std::string Group::select_protocol() const {
-  std::map<std::string_view, size_t> supporters;
-  for (const auto& [id, member] : members_) {
-    std::set<std::string_view> own;
-    for (const auto& protocol : member.details.protocols) own.insert(protocol.name);
-    for (std::string_view name : own) ++supporters[name];
-  }
   std::map<std::string_view, size_t> votes;
   for (const auto& [id, member] : members_) {
     auto liked = std::ranges::find_if(member.details.protocols, [&](const metadata::GroupProtocol& protocol) {
-      return supporters.at(protocol.name) == members_.size();
+      return supporters_.find(protocol.name)->second == members_.size();
     });
     if (liked != member.details.protocols.end()) ++votes[liked->name];
   }
@@ -71,7 +65,8 @@ void Group::initial_delay_ended(MonotonicTime now) {
 
 void Group::complete_join(MonotonicTime now) {
   join_ends_ = MonotonicTime::never();
-  // A static member that has not come back keeps its place until its session ends.
+  // A static member that has not come back is one of the next generation, too; until it does not sync in time, or its
+  // session ends.
   std::vector<std::string> late;
   for (const auto& [id, member] : members_) {
     if (!member.join && !member.is_static()) late.push_back(id);
@@ -145,13 +140,19 @@ void Group::sync(SyncRequest request, SyncReply reply, MonotonicTime now) {
 
 void Group::accept_assignments(SyncRequest request, MonotonicTime now) {
   std::map<std::string, std::string> assigned;
-  bool is_too_large = false;
+  GroupErrc error = GroupErrc::kNone;
+  size_t bytes_before = 0;
+  size_t bytes_after = 0;
+  for (const auto& [id, member] : members_) bytes_before += member.assignment.size();
   for (auto& [id, bytes] : request.assignments) {
-    is_too_large = is_too_large || bytes.size() > config_.member_bytes_max;
+    bytes_after += bytes.size();
+    if (bytes.size() > config_.member_bytes_max) error = GroupErrc::kUnknownServerError;
     assigned[std::move(id)] = std::move(bytes);
   }
-  if (is_too_large) {
-    fail_syncs(GroupErrc::kUnknownServerError, now);
+  bool has_room = bytes_after <= bytes_before || bytes_after - bytes_before <= request.bytes_room;
+  if (error == GroupErrc::kNone && !has_room) error = GroupErrc::kCoordinatorNotAvailable;
+  if (error != GroupErrc::kNone) {
+    fail_syncs(error, now);
     return prepare_rebalance(now);
   }
   ++revision_;

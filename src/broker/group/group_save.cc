@@ -14,28 +14,33 @@ class Filler {
 
   void add(const Member& member, const metadata::GroupMember* stored) {
     metadata::SavedMember saved{.id = member.id};
-    size_t bytes = 0;
-    if (stored == nullptr || stored->details != member.details) {
-      saved.details = member.details;
-      bytes += bytes_of(member.details);
+    bool has_other_details = stored == nullptr || stored->details != member.details;
+    if (has_other_details) {
+      size_t bytes = bytes_of(member.details) + member.details.instance_id.value_or("").size();
+      if (take(bytes)) {
+        saved.details = member.details;
+      } else if (stored == nullptr) {
+        return;
+      }
     }
     bool has_other_assignment =
         stored == nullptr ? !member.assignment.empty() : stored->assignment != member.assignment;
-    if (has_other_assignment) {
-      saved.assignment = member.assignment;
-      bytes += member.assignment.size();
-    }
-    if (bytes > room_ && has_change_) {
-      step_.is_complete = false;
-      if (stored != nullptr) step_.command.members.push_back({.id = member.id});
-      return;
-    }
-    has_change_ = has_change_ || bytes > 0;
-    room_ -= std::min(room_, bytes);
+    if (has_other_assignment && take(member.assignment.size())) saved.assignment = member.assignment;
     step_.command.members.push_back(std::move(saved));
   }
 
  private:
+  // False: not in this step. The first is taken whatever its size.
+  bool take(size_t bytes) {
+    if (bytes > room_ && has_change_) {
+      step_.is_complete = false;
+      return false;
+    }
+    has_change_ = has_change_ || bytes > 0;
+    room_ -= std::min(room_, bytes);
+    return true;
+  }
+
   SaveStep& step_;
   size_t room_;
   bool has_change_ = false;
@@ -65,12 +70,12 @@ SaveStep next_save(const Group& group, const metadata::GroupView* stored, size_t
   }
   if (command.members.empty()) command.phase = GroupPhase::kEmpty;
   if (step.is_complete) return step;
-  if (group.phase() == GroupPhase::kStable) {
-    command.phase = GroupPhase::kCompletingRebalance;
-  } else {
-    command.phase = GroupPhase::kPreparingRebalance;
-    if (stored != nullptr) command.generation = stored->generation;
-  }
+  // From a phase in which a new owner is asked for what is missing: who has its assignment asks for none any more, and
+  // would wait for a leader who knows of nothing.
+  bool is_assigning = group.phase() == GroupPhase::kStable && stored != nullptr &&
+                      stored->phase == GroupPhase::kCompletingRebalance;
+  command.phase = is_assigning ? GroupPhase::kCompletingRebalance : GroupPhase::kPreparingRebalance;
+  if (!is_assigning && stored != nullptr) command.generation = stored->generation;
   return step;
 }
 

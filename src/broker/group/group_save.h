@@ -13,8 +13,8 @@ struct SaveStep {
 };
 
 // What has to be stored so that the group in state becomes what `group` is. `stored`: the group as it is in state,
-// nullptr if it is not. Names only what differs: `bytes_max` bounds the details and assignments in it, but for those of
-// one member. Members in their first join are left out, since they do not know yet that they are members.
+// nullptr if it is not. Names only what differs: `bytes_max` bounds the details and assignments in it, but for the
+// first. Members in their first join are left out, since they do not know yet that they are members.
 SaveStep next_save(const Group& group, const metadata::GroupView* stored, size_t bytes_max);
 
 }  // namespace varve::broker

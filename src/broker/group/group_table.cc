@@ -19,6 +19,9 @@ constexpr size_t kSaveBytesMax = 128 * 1024;
 // Of how many comings and goings of brokers it is known whose groups were whose. A proposal seldom outlasts one.
 constexpr size_t kOwnersKept = 16;
 
+// A group in memory has its id in three places.
+size_t bytes_for_id(std::string_view id) { return Group::kBytesEach + 3 * id.size(); }
+
 }  // namespace
 
 std::string_view name_of(GroupPhase phase) {
@@ -99,7 +102,9 @@ GroupTable::Entry* GroupTable::open(const std::string& id) {
   if (Entry* known = find(id)) return known;
   if (entries_.size() >= config_.groups_max) return nullptr;
   if (const metadata::GroupView* view = client_.state().find_group(id)) return &load(*view);
+  if (bytes_for_id(id) > bytes_room()) return nullptr;
   auto [at, is_new] = entries_.try_emplace(id, Group(id, config_), ++last_serial_);
+  count(at->second);
   return &at->second;
 }
 
@@ -294,8 +299,9 @@ void GroupTable::when_clean(Entry& entry, Held then) {
 }
 
 void GroupTable::count(Entry& entry) {
-  bytes_ += entry.group.bytes() - entry.bytes_counted;
-  entry.bytes_counted = entry.group.bytes();
+  size_t bytes = entry.group.bytes() + bytes_for_id(entry.group.id());
+  bytes_ += bytes - entry.bytes_counted;
+  entry.bytes_counted = bytes;
 }
 
 void GroupTable::arm(Entry& entry) {

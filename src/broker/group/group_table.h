@@ -1,6 +1,7 @@
 // GroupTable: the groups that this broker owns, on the core executor.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -161,7 +162,6 @@ class GroupTable {
   void answer_when_saved(Entry& entry, const runtime::Completion<Answer>& done, Answer answer);
   // Runs `then` on the core when nothing of the group is in memory only; with an error if it was dropped before.
   void when_clean(Entry& entry, Held then);
-  GroupErrc check_commit(Entry* entry, const CommitRequest& request) const;
   void save(Entry& entry);
   runtime::Task<> await_save(std::string id, uint64_t serial, uint64_t revision,
                              runtime::Completion<metadata::ProposeResult> done);
@@ -174,6 +174,8 @@ class GroupTable {
   void reload(const std::string& id);
 
   void count(Entry& entry);
+  // What may be added to them.
+  size_t bytes_room() const { return config_.bytes_max - std::min(bytes_, config_.bytes_max); }
   void arm(Entry& entry);
   void set_timer();
   void wake();
@@ -196,7 +198,7 @@ class GroupTable {
   // The newest versions of who owns what, and who lived; a gap if the state was reloaded.
   std::deque<std::pair<uint64_t, std::set<BrokerId>>> owners_;
   Entries entries_;
-  size_t bytes_ = 0;                                           // of all groups
+  size_t bytes_ = 0;                                           // of all groups, with their ids
   std::set<std::pair<MonotonicTime, std::string>> deadlines_;  // Entry::armed
   std::unique_ptr<runtime::Timer> timer_;
   MonotonicTime timer_at_ = MonotonicTime::never();

@@ -14,8 +14,10 @@ namespace {
 using metadata::GroupPhase;
 using runtime::Completion;
 
-// Of one CommitOffsets. A request may hold more than an entry does.
+// Of one CommitOffsets, and partitions of one DeleteOffsets. A request may hold more than an entry does, which is nothing
+// to look for another coordinator for.
 constexpr size_t kCommitBytesMax = 128 * 1024;
+constexpr size_t kDeletedMax = 32 * 1024;
 
 DescribedGroup described(const Group& group) {
   DescribedGroup described;
@@ -73,6 +75,19 @@ std::vector<metadata::CommitOffsets> commit_commands(const CommitRequest& reques
   return commands;
 }
 
+std::vector<metadata::DeleteOffsets> delete_commands(metadata::DeleteOffsets command) {
+  std::vector<PartitionHandle> partitions = std::exchange(command.partitions, {});
+  std::ranges::sort(partitions);
+  auto repeated = std::ranges::unique(partitions);
+  partitions.erase(repeated.begin(), repeated.end());
+  std::vector<metadata::DeleteOffsets> commands;
+  for (PartitionHandle partition : partitions) {
+    if (commands.empty() || commands.back().partitions.size() == kDeletedMax) commands.push_back(command);
+    commands.back().partitions.push_back(partition);
+  }
+  return commands;
+}
+
 }  // namespace
 
 GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error, uint64_t judged) {
@@ -116,9 +131,6 @@ void GroupTable::join(JoinRequest request, Completion<JoinAnswer> done) {
       client_.state().find_group(request.group) == nullptr) {
     error = GroupErrc::kUnknownMember;
   }
-  if (error == GroupErrc::kNone && request.member.empty() && bytes_ > config_.bytes_max) {
-    error = GroupErrc::kCoordinatorNotAvailable;
-  }
   if (error != GroupErrc::kNone) {
     done.set(JoinAnswer::of(error, request.member));
     return;
@@ -131,6 +143,7 @@ void GroupTable::join(JoinRequest request, Completion<JoinAnswer> done) {
   if (request.member.empty()) {
     request.fresh_id = fresh_member_id(request.instance.value_or(request.client_id), random_);
   }
+  request.bytes_room = bytes_room();
   entry->group.join(
       std::move(request), [done](JoinAnswer answer) { done.set(std::move(answer)); }, runtime_.now());
   settle(*entry);
@@ -143,6 +156,7 @@ void GroupTable::sync(SyncRequest& request, bool is_certain, Completion<SyncAnsw
     done.set(SyncAnswer::of(error));
     return;
   }
+  request.bytes_room = bytes_room();
   entry->group.sync(
       std::move(request), [done](SyncAnswer answer) { done.set(std::move(answer)); }, runtime_.now());
   settle(*entry);
@@ -173,19 +187,14 @@ void GroupTable::leave(const LeaveRequest& request, Completion<LeaveAnswer> done
   answer_when_saved(*entry, done, std::move(answer));
 }
 
-GroupErrc GroupTable::check_commit(Entry* entry, const CommitRequest& request) const {
-  if (entry != nullptr) return entry->group.check_commit(request.member, request.generation);
-  if (request.generation < 0) return GroupErrc::kNone;
-  bool is_known = client_.state().find_group(request.group) != nullptr;
-  return is_known ? GroupErrc::kUnknownMember : GroupErrc::kGroupIdNotFound;
-}
-
 void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain, uint64_t judged,
                         Completion<GroupProposals> done) {
   GroupErrc error = GroupErrc::kNone;
   Entry* entry = find_usable(request->group, error, judged);
   if (error == GroupErrc::kNone) {
-    error = check_commit(entry, *request);
+    bool is_stored = client_.state().find_group(request->group) != nullptr;
+    error = check_commit(entry == nullptr ? nullptr : &entry->group, is_stored, request->member,
+                         request->generation);
     if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
   }
   if (entry == nullptr || error == GroupErrc::kUncertain) {
@@ -315,13 +324,15 @@ void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, u
       command.partitions.insert(command.partitions.end(), partitions.begin(), partitions.end());
     }
   }
-  if (view != nullptr && !command.partitions.empty()) {
+  if (view != nullptr) {
     command.group = request->group;
     command.version = view->version;
     command.owners = start.proposals.judged;
-    std::vector<metadata::Command> commands;
-    commands.emplace_back(std::move(command));
-    client_.propose(std::move(commands), start.proposals.waiting.emplace_back());
+    for (metadata::DeleteOffsets& part : delete_commands(std::move(command))) {
+      std::vector<metadata::Command> commands;
+      commands.emplace_back(std::move(part));
+      client_.propose(std::move(commands), start.proposals.waiting.emplace_back());
+    }
   }
   done.set(std::move(start));
 }

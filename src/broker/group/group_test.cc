@@ -349,19 +349,20 @@ TEST_F(GroupTest, WhatDoesNotFitIntoTheLogIsRefusedAndNothingHangs) {
 }
 
 TEST_F(GroupTest, OffsetsMayBeCommittedByMembersOrIntoAnEmptyGroup) {
-  EXPECT_EQ(group_.check_commit({}, -1), GroupErrc::kNone);
-  EXPECT_EQ(group_.check_commit({"m1", std::nullopt}, 1), GroupErrc::kUnknownMember);
+  EXPECT_EQ(check_commit(&group_, true, {}, -1), GroupErrc::kNone);
+  EXPECT_EQ(check_commit(&group_, true, {"m1", std::nullopt}, 1), GroupErrc::kUnknownMember);
   auto ids = stable(2);
-  EXPECT_EQ(group_.check_commit({}, -1), GroupErrc::kUnknownMember);
-  EXPECT_EQ(group_.check_commit({"m1", std::nullopt}, -1), GroupErrc::kIllegalGeneration);
-  EXPECT_EQ(group_.check_commit({"m1", std::nullopt}, 1), GroupErrc::kNone);
-  EXPECT_EQ(group_.check_commit({"m1", "i"}, 1), GroupErrc::kUnknownMember);
+  EXPECT_EQ(check_commit(&group_, true, {}, -1), GroupErrc::kUnknownMember);
+  EXPECT_EQ(check_commit(&group_, true, {"m1", std::nullopt}, -1), GroupErrc::kIllegalGeneration);
+  EXPECT_EQ(check_commit(&group_, true, {"m1", std::nullopt}, 1), GroupErrc::kNone);
+  EXPECT_EQ(check_commit(&group_, true, {"m1", "i"}, 1), GroupErrc::kUnknownMember);
   join(request());
-  EXPECT_EQ(group_.check_commit({"m1", std::nullopt}, 1), GroupErrc::kNone) << "what it has done before";
+  EXPECT_EQ(check_commit(&group_, true, {"m1", std::nullopt}, 1), GroupErrc::kNone)
+      << "what it has done before";
   join(request("m1"));
   join(request("m2"));
   EXPECT_EQ(group_.phase(), GroupPhase::kCompletingRebalance);
-  EXPECT_EQ(group_.check_commit({"m1", std::nullopt}, 2), GroupErrc::kRebalanceInProgress);
+  EXPECT_EQ(check_commit(&group_, true, {"m1", std::nullopt}, 2), GroupErrc::kRebalanceInProgress);
 }
 
 TEST_F(GroupTest, ACommitIsAsGoodAsAHeartbeat) {

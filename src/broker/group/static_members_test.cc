@@ -78,7 +78,7 @@ TEST_F(StaticMembersTest, TheOldOneThatWaitsInAJoinIsFenced) {
   EXPECT_EQ(old.get().member, "m1");
 }
 
-TEST_F(StaticMembersTest, OneThatDoesNotComeBackKeepsItsPlaceUntilItsSessionEnds) {
+TEST_F(StaticMembersTest, OneThatDoesNotComeBackIsAMemberOfTheNextGenerationAndGoesIfItDoesNotSync) {
   JoinRequest leader = static_request("a", "m1");
   leader.rebalance_timeout_ms = 5'000;
   JoinRequest late = static_request("b", "m2");
@@ -93,6 +93,11 @@ TEST_F(StaticMembersTest, OneThatDoesNotComeBackKeepsItsPlaceUntilItsSessionEnds
   EXPECT_EQ(joined.get().generation, 3);
   EXPECT_EQ(joined.get().members.size(), 2u);
   EXPECT_EQ(group_.heartbeat({"m2", "b"}, 3, now_), GroupErrc::kNone);
+  sync(MemberName{"m1", "a"}, {{"m1", "all"}});
+  pass(5s);
+  EXPECT_EQ(group_.heartbeat({"m2", "b"}, 3, now_), GroupErrc::kUnknownMember)
+      << "long before its session ends";
+  EXPECT_EQ(group_.heartbeat({"m1", "a"}, 3, now_), GroupErrc::kRebalanceInProgress);
 }
 
 TEST_F(StaticMembersTest, WithoutARebalanceTimeoutTheAbsentDoNotKeepTheGroupBusy) {

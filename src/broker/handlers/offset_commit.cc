@@ -149,7 +149,7 @@ HandlerTask<OffsetCommitResponse> handle_offset_commit(Services& services, const
     }
     committed.push_back(i);
     commit.offsets.push_back({places[i].handle, partition.committed_offset.value(),
-                              std::max(partition.committed_leader_epoch, -1), std::move(metadata)});
+                              partition.committed_leader_epoch, std::move(metadata)});
   }
   CommitAnswer answer = co_await services.groups.commit(std::move(commit), context.deadline);
   if (answer.error == GroupErrc::kGroupIdNotFound && context.version < kFirstVersionWithNotFound) {
