@@ -10,7 +10,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import wire
+from harness import messages, wire
 from harness.broker import broker_class
 from harness.clients import ClientFailed, client
 from harness.feeder import Feeder
@@ -26,6 +26,9 @@ SESSION_MS = 45_000
 # The one that is killed is missed sooner; 6 s is the least that Apache Kafka allows.
 SHORT_SESSION_MS = 6_000
 WAIT_SECONDS = 90
+# A client may lose its patience with a broker that is gone for long, as on a busy machine, and join again of its own
+# accord. What the broker does to a group it does each time.
+RESTARTS_MAX = 3
 
 
 class Group:
@@ -38,6 +41,7 @@ class Group:
         self.topic = f"topic-{self.name}"
         self.places = {(self.topic, partition) for partition in range(PARTITIONS)}
         self.members, self.present, self.error = [], [], None
+        self.noted = None, 0  # for is_quiet
 
     def join(self, bootstrap, session=SESSION_MS, instance=None):
         options = {**self.options, "session": session}
@@ -59,6 +63,13 @@ class Group:
         """Whether each partition has an owner, and each member has one."""
         owned = [member.owned() for member in self.present]
         return all(owned) and len(set().union(*owned)) == sum(map(len, owned)) == len(self.places)
+
+    def is_quiet(self):
+        """Whether for a second nobody noted an assignment: then all have heard of the last rebalance."""
+        now = disturbances(self)
+        if now != self.noted[0]:
+            self.noted = now, time.monotonic()
+        return time.monotonic() > self.noted[1] + 1
 
     def positions(self):
         positions = {}
@@ -151,6 +162,7 @@ class Groups(unittest.TestCase):
 
     def test_2_when_one_is_killed_the_other_takes_over(self):
         """But a static member that is back in time has what it had, and the other one is not disturbed."""
+        self.each(Group.is_quiet)
         rebalances = {}
         for group in self.healthy():
             killed = group.present.pop(0)
@@ -172,16 +184,21 @@ class Groups(unittest.TestCase):
                 group.join(self.broker.bootstrap)
         self.each(Group.is_shared)
         for end in (self.broker.stop, self.broker.kill):
-            before = {group: disturbances(group) for group in self.healthy()}
-            end()
-            self.broker.start()
-            self.wait_for_records()
-            self.wait_until_read()
             # Apache Kafka takes many seconds, after which more clients join again.
-            for group in self.healthy() if self.broker.name == "varve" else ():
+            disturbed = [group for group in self.healthy() if self.broker.name == "varve" and not group.client.rejoins]
+            for _ in range(RESTARTS_MAX):
+                self.each(Group.is_quiet)
+                before = {group: disturbances(group) for group in self.healthy()}
+                end()
+                self.broker.start()
+                self.wait_for_records()
+                self.wait_until_read()
+                disturbed = [group for group in disturbed if before.get(group) != disturbances(group)]
+                if not disturbed:
+                    break
+            for group in disturbed:
                 with self.subTest(group=group.name, end=end.__name__):
-                    if not group.client.rejoins:
-                        self.assertEqual(before[group], disturbances(group), group.trouble())
+                    self.assertEqual(before[group], disturbances(group), group.trouble())
 
     def test_4_who_comes_back_begins_at_the_committed_offsets(self):
         with ThreadPoolExecutor(len(self.groups)) as pool:
@@ -190,6 +207,7 @@ class Groups(unittest.TestCase):
             with self.subTest(group=group.name):
                 for member in group.present:
                     leavers[member].result()
+                self.remove_static(group)
             group.present.clear()
         committed = {group: self.committed(group) for group in self.healthy()}
         self.wait_for_records()
@@ -201,6 +219,15 @@ class Groups(unittest.TestCase):
         for group in self.healthy():
             with self.subTest(group=group.name):
                 self.assertEqual(committed[group], first_offsets(group.present[0]))
+
+    def remove_static(self, group):
+        """Those keep their places until their sessions end, which takes long, or until an administrator removes them."""
+        members = [{"MemberId": "", "GroupInstanceId": member.instance} for member in group.present if group.is_static]
+        if members:
+            with Connection(self.broker.port) as connection:
+                error = insist(lambda: messages.ask(connection, "LeaveGroup", 5, {
+                    "GroupId": group.name, "Members": members})["ErrorCode"])
+            self.assertEqual(wire.NONE, error)
 
     def test_5_nothing_was_lost_and_each_partition_had_one_owner(self):
         self.feeder.end()

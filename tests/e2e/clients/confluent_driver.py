@@ -3,7 +3,7 @@
 import sys
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition, libversion
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from record_lines import PATIENCE_SECONDS, Record, run_steps
@@ -95,7 +95,10 @@ class ConfluentDriver:
     def member(self, group, topics, options, log):
         settings = {"bootstrap.servers": self._bootstrap, "group.id": group, "enable.auto.commit": False,
                     "auto.offset.reset": "earliest", "session.timeout.ms": int(options.get("session", 6000)),
-                    "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 100}
+                    "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 100, "reconnect.backoff.max.ms": 500}
+        if libversion()[1] >= 0x02090000:
+            # Else one that finds no broker for a moment forgets what it knows of it, and joins again of its own accord.
+            settings["metadata.recovery.strategy"] = "none"
         if "instance" in options:
             settings["group.instance.id"] = options["instance"]
         if "assignor" in options:

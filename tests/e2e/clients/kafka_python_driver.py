@@ -5,7 +5,7 @@ import time
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import KafkaError, OffsetOutOfRangeError
+from kafka.errors import KafkaConnectionError, KafkaError, OffsetOutOfRangeError
 
 from record_lines import PATIENCE_SECONDS, RebalanceNotes, record_of, run_steps
 
@@ -88,12 +88,17 @@ class KafkaPythonDriver:
 
     def member(self, group, topics, options, log):
         settings = {"group_instance_id": options["instance"]} if "instance" in options else {}
+        if "api_version_auto_timeout_ms" in KafkaConsumer.DEFAULT_CONFIG:  # 2.0.2 waits for 2 s, too little among many
+            settings["api_version_auto_timeout_ms"] = PATIENCE_SECONDS * 1000
         consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=group, enable_auto_commit=False,
                                  auto_offset_reset="earliest", fetch_max_wait_ms=100, heartbeat_interval_ms=500,
                                  session_timeout_ms=int(options.get("session", 6000)), **settings)
         consumer.subscribe(topics, listener=Listener(log))
         while not log.must_stop():
-            found = consumer.poll(timeout_ms=100, max_records=100)
+            try:
+                found = consumer.poll(timeout_ms=100, max_records=100)
+            except KafkaConnectionError:  # 3.0 may say so where 2.0 only tries again
+                continue
             for target, messages in found.items():
                 log.records(target.topic, map(record_of, messages))
             if found:

@@ -35,6 +35,9 @@ class Client:
     resets: bool = True
     # Whether a member joins its group again when it has lost its connection, whatever the broker says.
     rejoins: bool = False
+    # How late a member may note that it lost a partition: it keeps what it has until the answer to its JoinGroup, when
+    # another one, which read its own sooner, may have been assigned it already.
+    lag_ms: int = 0
 
     def steps(self, bootstrap, timeout=600):
         return Steps(self, bootstrap, timeout)
@@ -63,7 +66,7 @@ CLIENTS = (
     Client("sarama", (str(TOOLS / "go" / "bin" / "sarama"),), rejoins=True),
     Client("kafkajs", (str(TOOLS / "kafkajs" / "node"), str(E2E / "node" / "kafkajs_driver.js")),
            {"NODE_PATH": str(TOOLS / "kafkajs" / "node_modules")}, sendable=as_kafkajs_sends, sees=grouped_headers,
-           seeks=False, resets=False, rejoins=True),
+           seeks=False, resets=False, rejoins=True, lag_ms=200),
 )
 
 

@@ -16,7 +16,7 @@ def violations(truth, members):
     """What is wrong, a line each; empty if nothing is.
 
     truth: {(topic, partition): all records, by offset}. members: whatever has name, events (harness/members.py) and
-    killed_at in ms or None. All have read to the end.
+    killed_at in ms or None; lag_ms, if it has that, is how late it may note an end. All have read to the end.
     """
     spans = [span for member in members for span in spans_of(member)]
     wrong = [line for member in members for line in strangers(truth, member)]
@@ -31,10 +31,11 @@ def violations(truth, members):
 
 def spans_of(member):
     spans, open_spans = [], {}
+    lag = getattr(member, "lag_ms", 0)
 
     def close(place, end):
         start, records = open_spans.pop(place)
-        spans.append(Span(member.name, place, start, end, records))
+        spans.append(Span(member.name, place, start, end - lag, records))
 
     for event in member.events:
         if event.kind == "assigned":

@@ -49,7 +49,7 @@ class Member:
     """One process from its start to its end; what it noted stays readable after."""
 
     def __init__(self, client, bootstrap, group, topics, **options):
-        self.client, self.name = client, f"{client.name} in {group}"
+        self.client, self.name, self.lag_ms = client, f"{client.name} in {group}", client.lag_ms
         self._folder = Path(tempfile.mkdtemp(prefix="varve-member-"))
         self._result = self._folder / "events"
         self._read_bytes = 0

@@ -42,6 +42,8 @@ final class Member implements ConsumerRebalanceListener {
         "heartbeat.interval.ms", "500", "fetch.max.wait.ms", "100", "max.poll.records", "100"));
     settings.put("key.deserializer", ByteArrayDeserializer.class);
     settings.put("value.deserializer", ByteArrayDeserializer.class);
+    // Else one that finds no broker for a moment forgets what it knows of it, and joins again of its own accord.
+    settings.put("metadata.recovery.strategy", "none");
     for (String option : step[3].isEmpty() ? new String[0] : step[3].split(",")) {
       String value = option.substring(option.indexOf('=') + 1);
       switch (option.substring(0, option.indexOf('='))) {
