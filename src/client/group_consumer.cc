@@ -110,7 +110,7 @@ Task<ClientResult<void>> GroupConsumer::rejoin() {
   std::set<TopicPartition> coming = without(*share, owned_);
   if (!going.empty()) {
     // Whoever gets them has to wait until they are given up.
-    membership_.request_rejoin();
+    want_rebalance();
     co_await give_up(std::move(going));
   }
   // A heartbeat may have brought the news that it is all over.
@@ -120,6 +120,11 @@ Task<ClientResult<void>> GroupConsumer::rejoin() {
   to_locate_.insert(coming.begin(), coming.end());
   co_await listener_.assigned(std::move(coming));
   co_return ClientResult<void>();
+}
+
+void GroupConsumer::want_rebalance() {
+  listener_.wants_rebalance();
+  membership_.request_rejoin();
 }
 
 Task<> GroupConsumer::give_up(std::set<TopicPartition> partitions) {
@@ -217,7 +222,7 @@ Task<> GroupConsumer::watch_topics() {
   std::erase_if(partitions, [](const auto& entry) { return entry.second == 0; });
   // A static leader that came back finds the assignment of its former life (KIP-814), and takes it for up to date.
   if (!shared_out_) shared_out_ = partitions;
-  if (partitions != *shared_out_) membership_.request_rejoin();
+  if (partitions != *shared_out_) want_rebalance();
 }
 
 Commits GroupConsumer::positions() const {

@@ -40,6 +40,11 @@ class GroupListener {
   // As the leader it is about to send these.
   virtual void led(int32_t /*generation*/, const std::vector<GroupMemberInfo>& /*members*/,
                    const std::map<std::string, Slice>& /*shares*/) {}
+  // By itself it asks for a rebalance: its topics have changed, or it gave up what others wait for.
+  virtual void wants_rebalance() {}
+  // See MembershipDelegate; also from the heartbeats.
+  virtual void asks(protocol::ApiKey /*api*/, const GroupIdentity& /*who*/) {}
+  virtual void answered(const MembershipAnswer& /*answer*/) {}
   // What the group had committed of partitions that came to it, asked at that time.
   virtual void found(MonotonicTime /*asked_at*/, const GroupOffsets::Committed& /*committed*/) {}
 };
@@ -76,9 +81,12 @@ class GroupConsumer : private MembershipDelegate {
                                                                    std::vector<Member> members) override;
   void lost() override;
   void woken() override { fetcher_.wake(); }
+  void asks(protocol::ApiKey api, const GroupIdentity& who) override { listener_.asks(api, who); }
+  void answered(const MembershipAnswer& answer) override { listener_.answered(answer); }
 
   runtime::Task<ClientResult<std::vector<ConsumedRecord>>> poll_until(MonotonicTime until);
   runtime::Task<ClientResult<void>> rejoin();
+  void want_rebalance();
   runtime::Task<> give_up(std::set<TopicPartition> partitions);
   runtime::Task<ClientResult<void>> locate();
   runtime::Task<ClientResult<void>> reset(TopicPartition at);

@@ -29,6 +29,22 @@ Membership::Membership(Cluster& cluster, MembershipOptions options, MembershipDe
       lane_(cluster.new_lane()),
       identity_{.member_id = "", .instance_id = options_.instance_id, .generation = -1} {}
 
+template <class Request>
+Task<ClientResult<typename Request::Response>> Membership::ask(Request request, GroupIdentity who,
+                                                               AskOptions options) {
+  options.lane = lane_;
+  MembershipAnswer answer{.api = Request::kApiKey, .who = std::move(who), .sent_at = cluster_.now()};
+  delegate_.asks(answer.api, answer.who);
+  auto response = co_await cluster_.ask_coordinator(options_.group, std::move(request), options);
+  if (response) {
+    answer.error = response->error_code;
+  } else if (response.error().cause == ClientErrc::kRefused) {
+    answer.error = response.error().kafka;
+  }
+  delegate_.answered(answer);
+  co_return response;
+}
+
 Task<ClientResult<Membership::Joined>> Membership::join() {
   if (!has_heartbeats_) {
     has_heartbeats_ = true;
@@ -64,10 +80,10 @@ Task<Membership::Next> Membership::join_once(Joined& joined) {
     row.name = std::move(protocol.name);
     row.metadata = std::move(protocol.metadata);
   }
-  AskOptions ask{.lane = lane_, .versions = {}, .timeout = {}};
-  ask.timeout = std::max(cluster_.options().request_timeout, options_.rebalance_timeout + kJoinAllowance);
-  if (options_.instance_id) ask.versions.low = kFirstStaticJoin;
-  auto response = co_await cluster_.ask_coordinator(options_.group, std::move(request), ask);
+  AskOptions options;
+  options.timeout = std::max(cluster_.options().request_timeout, options_.rebalance_timeout + kJoinAllowance);
+  if (options_.instance_id) options.versions.low = kFirstStaticJoin;
+  auto response = co_await ask(std::move(request), identity_, options);
   if (!response) co_return after_error(response.error());
   if (response->error_code == ErrorCode::kMemberIdRequired) {
     identity_.member_id = response->member_id;
@@ -109,10 +125,10 @@ Task<Membership::Next> Membership::sync(const protocol::JoinGroupResponse& respo
       row.assignment = std::move(share);
     }
   }
-  AskOptions ask{.lane = lane_, .versions = {}, .timeout = {}};
-  ask.timeout = std::max(cluster_.options().request_timeout, options_.rebalance_timeout + kJoinAllowance);
-  if (options_.instance_id) ask.versions.low = kFirstStaticSync;
-  auto answer = co_await cluster_.ask_coordinator(options_.group, std::move(request), ask);
+  AskOptions options;
+  options.timeout = std::max(cluster_.options().request_timeout, options_.rebalance_timeout + kJoinAllowance);
+  if (options_.instance_id) options.versions.low = kFirstStaticSync;
+  auto answer = co_await ask(std::move(request), identity_, options);
   if (!answer) co_return after_error(answer.error());
   if (answer->error_code != ErrorCode::kNone) {
     co_return after_error(refused(answer->error_code, "SyncGroup").error());
@@ -207,11 +223,11 @@ Task<> Membership::heartbeat() {
   request.generation_id = who.generation;
   request.member_id = who.member_id;
   request.group_instance_id = options_.instance_id;
-  AskOptions ask{.lane = lane_, .versions = {}, .timeout = {}};
-  if (options_.instance_id) ask.versions.low = kFirstStaticHeartbeat;
+  AskOptions options;
+  if (options_.instance_id) options.versions.low = kFirstStaticHeartbeat;
   // A rebalance that begins while it is under way queues behind it on the same connection.
-  ask.timeout = std::min(cluster_.options().request_timeout, options_.session_timeout);
-  auto response = co_await cluster_.ask_coordinator(options_.group, std::move(request), ask);
+  options.timeout = std::min(cluster_.options().request_timeout, options_.session_timeout);
+  auto response = co_await ask(std::move(request), identity_, options);
   ErrorCode code = response ? response->error_code : response.error().kafka;
   bool is_elsewhere = code == ErrorCode::kNotCoordinator || code == ErrorCode::kCoordinatorNotAvailable;
   bool is_lost = !response && response.error().leaves_doubt();
@@ -233,8 +249,7 @@ Task<> Membership::say_goodbye(GroupIdentity who) {
   request.group_id = options_.group;
   request.member_id = who.member_id;
   request.members.emplace_back().member_id = who.member_id;
-  co_await cluster_.ask_coordinator(options_.group, std::move(request),
-                                    {.lane = lane_, .versions = {}, .timeout = {}});
+  co_await ask(std::move(request), std::move(who), {});
 }
 
 Task<> Membership::close() {

@@ -25,6 +25,14 @@ struct MembershipOptions {
   Duration heartbeat_interval = 3s;
 };
 
+// What came of a JoinGroup, SyncGroup, Heartbeat or LeaveGroup.
+struct MembershipAnswer {
+  protocol::ApiKey api;
+  GroupIdentity who;
+  MonotonicTime sent_at;
+  std::optional<protocol::ErrorCode> error{};  // nullopt: no answer
+};
+
 // What the member makes known of itself, and how it leads.
 class MembershipDelegate {
  public:
@@ -49,6 +57,10 @@ class MembershipDelegate {
   virtual void lost() = 0;
   // needs_join() or problem() has changed outside of join().
   virtual void woken() = 0;
+  // A request of the member's own place in the group is about to be sent, by `who`;
+  virtual void asks(protocol::ApiKey api, const GroupIdentity& who) = 0;
+  // and was answered, or given up. sent_at: since when it may have arrived.
+  virtual void answered(const MembershipAnswer& answer) = 0;
 };
 
 // Life: made beside its cluster; join() whenever needs_join(), while a task of its own sends heartbeats; leave() or not;
@@ -96,6 +108,10 @@ class Membership {
   runtime::Task<ClientResult<std::map<std::string, Slice>>> lead(const protocol::JoinGroupResponse& response);
   runtime::Task<Next> sync(const protocol::JoinGroupResponse& response, Joined& joined);
   Next after_error(const ClientError& error);
+  // To the group's coordinator, on the lane of the member.
+  template <class Request>
+  runtime::Task<ClientResult<typename Request::Response>> ask(Request request, GroupIdentity who,
+                                                              AskOptions options);
   runtime::Task<> heartbeat_loop();
   runtime::Task<> heartbeat();
   void forget_membership(protocol::ErrorCode why);

@@ -28,6 +28,7 @@ void LogAudit::catch_up() {
     metadata::ApplyOutcome outcome = state_.apply(record.position, record.bytes.view());
     judge(record, outcome);
     judge_snapshot(record.position, outcome);
+    if (group_watch_ != nullptr) tell_of_groups(record, outcome);
   }
 }
 

@@ -15,6 +15,16 @@
 
 namespace varve::sim {
 
+// Hears what the log makes of consumer groups, in its order.
+class GroupWatch {
+ public:
+  virtual ~GroupWatch() = default;
+  // As an entry left it that was committed at that time.
+  virtual void saved(const metadata::GroupView& group, MonotonicTime at) = 0;
+  // Groups may have other owners now.
+  virtual void owners_changed(const metadata::State& state, MonotonicTime at) = 0;
+};
+
 // Life: for one run; made before the first entry. `bugs` are those of the brokers: the audit's State is one more of
 // theirs, and only its outcomes are judged.
 class LogAudit {
@@ -23,6 +33,9 @@ class LogAudit {
 
   // Nonces of writers who break rules on purpose: their entries are applied, not judged.
   void excuse(Nonce nonce) { excused_.insert(nonce); }
+
+  // Outlives the calls of catch_up().
+  void watch_groups(GroupWatch* watch) { group_watch_ = watch; }
 
   // Applies and judges everything up to the log's tail.
   void catch_up();
@@ -51,6 +64,7 @@ class LogAudit {
                  const metadata::RunOutcome& outcome, LogPosition at, bool is_excused);
   void judge_group(const metadata::Command& command, const metadata::CommandOutcome& outcome, BrokerId sender,
                    LogPosition at);
+  void tell_of_groups(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome);
   template <class GroupCommand>
   void judge_owner(const GroupCommand& command, BrokerId sender, LogPosition at);
   void forget_lost_groups();
@@ -60,6 +74,7 @@ class LogAudit {
   const SimMetadataLog& log_;
   Findings& findings_;
   metadata::State state_;
+  GroupWatch* group_watch_ = nullptr;
   size_t records_seen_ = 0;
   std::set<Nonce> excused_;
   std::map<Incarnation, Writer> writers_;

@@ -1,5 +1,6 @@
 // The part of LogAudit that is about consumer groups (invariant 14).
 #include "base/hash.h"
+#include "metadata/state/entry.h"
 #include "sim/checkers/log_audit.h"
 
 namespace varve::sim {
@@ -28,6 +29,18 @@ void LogAudit::judge_group(const metadata::Command& command, const metadata::Com
                       "the entry at {} commits offsets of group {} in generation {}, which is in {}", at,
                       commit->group, commit->generation, known.generation);
     known.version = outcome.group_version;
+  }
+}
+
+void LogAudit::tell_of_groups(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome) {
+  if (outcome.has_broker_change) group_watch_->owners_changed(state_, record.committed_at);
+  if (outcome.verdict != metadata::EntryVerdict::kApplied) return;
+  auto entry = metadata::decode_entry(record.bytes.view());
+  for (size_t i = 0; entry && i < entry->commands.size(); ++i) {
+    const auto* save = std::get_if<metadata::SaveGroup>(&entry->commands[i]);
+    if (save == nullptr || outcome.commands.at(i).verdict != metadata::CommandVerdict::kDone) continue;
+    const metadata::GroupView* view = state_.find_group(save->group);
+    if (view != nullptr) group_watch_->saved(*view, record.committed_at);
   }
 }
 

@@ -45,6 +45,7 @@ class BrokersRun {
         bugs_(options.bugs) {
     for (size_t i = 0; i < kBrokers; ++i) brokers_.push_back(make_broker(static_cast<int32_t>(i)));
     make_troubles();
+    audit_.watch_groups(&workload_.groups().watch());
   }
 
   Outcome run() {

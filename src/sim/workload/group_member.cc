@@ -62,8 +62,23 @@ client::GroupConsumerOptions consumer_options(const GroupOptions& group, size_t 
 // Writes down what befalls a member.
 class Scribe final : public client::GroupListener {
  public:
-  Scribe(WorkloadContext& context, GroupHistory& history, std::string group, std::string who)
-      : context_(context), history_(history), group_(std::move(group)), who_(std::move(who)) {}
+  Scribe(WorkloadContext& context, GroupHistory& history, GroupCauses& causes, std::string group,
+         std::string who)
+      : context_(context),
+        history_(history),
+        causes_(causes),
+        group_(std::move(group)),
+        who_(std::move(who)) {}
+
+  void wants_rebalance() override { causes_.wants_rebalance(group_); }
+  void asks(protocol::ApiKey api, const GroupIdentity& who) override { causes_.asks(group_, api, who); }
+  void answered(const client::MembershipAnswer& answer) override {
+    context_.world.trace("{} as {} in generation {} of {}: {} to {}", who_, answer.who.member_id,
+                         answer.who.generation, group_,
+                         answer.error ? protocol::error_name(*answer.error) : "no answer",
+                         protocol::api_info(answer.api).name);
+    causes_.answered(group_, answer);
+  }
 
   void lost(const std::set<TopicPartition>& partitions) override {
     context_.world.happened("group.partitions_lost");
@@ -90,6 +105,7 @@ class Scribe final : public client::GroupListener {
  private:
   WorkloadContext& context_;
   GroupHistory& history_;
+  GroupCauses& causes_;
   const std::string group_;
   const std::string who_;
   std::map<TopicPartition, std::optional<Offset>> next_;
@@ -101,7 +117,7 @@ struct GroupMember::Program {
   Program(GroupMember& member, uint64_t life_in)
       : life(life_in),
         random(member.random_.fork()),
-        scribe(member.context_, member.history_, member.options_.name, member.host()),
+        scribe(member.context_, member.history_, member.causes_, member.options_.name, member.host()),
         cluster(member.node_.process(), member.node_.process().io(0),
                 cluster_options(member.context_, member.host(), random)),
         consumer(cluster, consumer_options(member.options_, member.number_), &scribe) {}
@@ -117,10 +133,11 @@ struct GroupMember::Program {
   runtime::TaskScope scope;  // first to go
 };
 
-GroupMember::GroupMember(WorkloadContext& context, GroupHistory& history, SimNetwork& network,
-                         GroupOptions options, size_t number)
+GroupMember::GroupMember(WorkloadContext& context, GroupHistory& history, GroupCauses& causes,
+                         SimNetwork& network, GroupOptions options, size_t number)
     : context_(context),
       history_(history),
+      causes_(causes),
       options_(std::move(options)),
       number_(number),
       random_(context.world.random().fork()),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/group_consumer.h"
+#include "sim/checkers/group_causes.h"
 #include "sim/checkers/group_history.h"
 #include "sim/workload/kafka_client.h"
 
@@ -31,8 +32,8 @@ struct GroupOptions {
 // its troubles until the context is over, then goes on reading until stop().
 class GroupMember {
  public:
-  GroupMember(WorkloadContext& context, GroupHistory& history, SimNetwork& network, GroupOptions options,
-              size_t number);
+  GroupMember(WorkloadContext& context, GroupHistory& history, GroupCauses& causes, SimNetwork& network,
+              GroupOptions options, size_t number);
   ~GroupMember();
 
   void start() { boot(); }
@@ -61,6 +62,7 @@ class GroupMember {
 
   WorkloadContext& context_;
   GroupHistory& history_;
+  GroupCauses& causes_;
   const GroupOptions options_;
   const size_t number_;
   Random random_;

@@ -67,18 +67,20 @@ Groups::Groups(WorkloadContext& context, Process& witness, SimNetwork& network,
     : context_(context),
       tail_(std::move(tail)),
       history_(context.world, context.topics, context.findings, tail_),
+      causes_(context.world, context.findings),
       witness_(context, witness, "group witness") {
   for (const GroupOptions& options : groups) {
+    causes_.add(options.name, options.session_timeout, options.rebalance_timeout);
     Group& group = groups_.emplace_back(Group{options, {}});
     for (size_t i = 0; i < options.members; ++i) {
-      group.members.push_back(std::make_unique<GroupMember>(context, history_, network, options, i));
+      group.members.push_back(std::make_unique<GroupMember>(context, history_, causes_, network, options, i));
     }
   }
 }
 
 void Groups::start() {
   for (Group& group : groups_) start_when_possible(&group);
-  if (!groups_.empty()) witness_.scope().spawn(witness_.executor(), "watch groups", watch());
+  if (!groups_.empty()) witness_.scope().spawn(witness_.executor(), "watch groups", ask_often());
 }
 
 // Once there is something to read.
@@ -100,7 +102,7 @@ void Groups::stop() {
 }
 
 // Asks any broker for what groups have committed; those that do not coordinate them say so.
-Task<> Groups::watch() {
+Task<> Groups::ask_often() {
   for (;;) {
     co_await runtime::sleep_for(between(witness_.random(), 0ms, 2 * kWitnessGap));
     const Group& group = groups_[witness_.random().below(groups_.size())];

@@ -30,6 +30,7 @@ class Groups {
   std::string describe() const;
 
   GroupHistory& history() { return history_; }
+  GroupWatch& watch() { return causes_; }
   // The generations of all groups now.
   using Generations = std::map<std::string, int32_t>;
   Generations generations() const;
@@ -45,7 +46,7 @@ class Groups {
   };
 
   void start_when_possible(Group* group);
-  runtime::Task<> watch();
+  runtime::Task<> ask_often();
   runtime::Task<> ask(std::string host, const GroupOptions* group);
   bool is_settled(const Group& group) const;
   std::set<client::TopicPartition> lasting_partitions(const GroupOptions& options) const;
@@ -54,6 +55,7 @@ class Groups {
   WorkloadContext& context_;
   const std::function<const metadata::State&()> tail_;
   GroupHistory history_;
+  GroupCauses causes_;
   std::vector<Group> groups_;
   KafkaClient witness_;
 };
