@@ -1,5 +1,6 @@
 #include "client/consumer_protocol.h"
 
+#include "protocol/consumer_protocol.h"
 #include "protocol/message_reader.h"
 #include "protocol/message_writer.h"
 
@@ -11,7 +12,6 @@ using protocol::MessageWriter;
 namespace {
 
 constexpr int16_t kVersion = 3;
-constexpr size_t kTopicWireBytes = 2;
 constexpr size_t kPartitionsWireBytes = 6;
 
 void put_partitions(MessageWriter& writer, const std::set<TopicPartition>& partitions) {
@@ -51,19 +51,17 @@ Slice encode_subscription(const Subscription& subscription) {
 }
 
 std::optional<Subscription> decode_subscription(const Slice& bytes) {
-  MessageReader reader(bytes);
+  auto head = protocol::read_subscription_head(bytes.view());
+  if (!head) return std::nullopt;
+  MessageReader reader(bytes.sub(head->bytes, bytes.size() - head->bytes));
   Subscription subscription;
-  int16_t version = 0;
-  reader.get(version);
-  if (version < 0) return std::nullopt;
-  reader.items(subscription.topics,
-               reader.count(false, false, kTopicWireBytes, sizeof(std::string)).value_or(0), false);
+  subscription.topics = std::move(head->topics);
   std::optional<Slice> user_data;
   reader.bytes(user_data, false, true);
-  if (version >= 1) get_partitions(reader, subscription.owned);
-  if (version >= 2) reader.get(subscription.generation);
+  if (head->version >= 1) get_partitions(reader, subscription.owned);
+  if (head->version >= 2) reader.get(subscription.generation);
   std::optional<std::string> rack;
-  if (version >= 3) reader.string(rack, false, true);
+  if (head->version >= 3) reader.string(rack, false, true);
   if (!reader.ok()) return std::nullopt;
   return subscription;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "broker/group/subscription.h"
+#include "protocol/consumer_protocol.h"
 
 namespace varve::broker {
 namespace {
@@ -195,15 +195,15 @@ std::vector<GroupErrc> Group::leave(const std::vector<MemberName>& leaving, Mono
 }
 
 std::optional<std::set<std::string>> Group::subscribed_topics() const {
-  if (protocol_type_ != kConsumerProtocolType) return std::nullopt;
+  if (protocol_type_ != protocol::kConsumerProtocolType) return std::nullopt;
   std::set<std::string> topics;
   for (const auto& [id, member] : members_) {
     auto used = std::ranges::find_if(member.details.protocols,
                                      [&](const auto& one) { return protocol_ && one.name == *protocol_; });
     if (used == member.details.protocols.end()) return std::nullopt;
-    std::optional<std::vector<std::string>> subscribed = read_subscribed_topics(used->metadata);
-    if (!subscribed) return std::nullopt;
-    topics.insert(subscribed->begin(), subscribed->end());
+    auto subscription = protocol::read_subscription_head(as_bytes(used->metadata));
+    if (!subscription) return std::nullopt;
+    topics.insert(subscription->topics.begin(), subscription->topics.end());
   }
   return topics;
 }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "broker/group/group_table.h"
-#include "broker/group/subscription.h"
+#include "protocol/consumer_protocol.h"
 
 namespace varve::broker {
 namespace {
@@ -308,7 +308,8 @@ void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, u
   const metadata::GroupView* view = client_.state().find_group(request->group);
   bool has_members = entry != nullptr && entry->group.phase() != GroupPhase::kEmpty;
   if (error == GroupErrc::kNone && entry == nullptr && view == nullptr) error = GroupErrc::kGroupIdNotFound;
-  if (has_members && entry->group.protocol_type() != kConsumerProtocolType) error = GroupErrc::kNonEmptyGroup;
+  if (has_members && entry->group.protocol_type() != protocol::kConsumerProtocolType)
+    error = GroupErrc::kNonEmptyGroup;
   if (error != GroupErrc::kNone) {
     done.set(std::move(start));
     return;
