@@ -98,7 +98,10 @@ protocol::FetchRequest Fetcher::request_for(const std::vector<Asked>& asked) con
   request.min_bytes = options_.min_bytes;
   request.max_bytes = options_.bytes_max;
   for (const Asked& one : asked) {
-    if (request.topics.empty() || request.topics.back().topic != one.at.topic) {
+    // Places may be of two lives of their topic.
+    bool is_same = !request.topics.empty() && request.topics.back().topic == one.at.topic &&
+                   request.topics.back().topic_id == one.topic;
+    if (!is_same) {
       auto& topic = request.topics.emplace_back();
       topic.topic = one.at.topic;
       topic.topic_id = one.topic;

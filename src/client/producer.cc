@@ -320,7 +320,10 @@ protocol::ProduceRequest Producer::request_for(const Flight& flight) const {
   request.acks = options_.acks;
   request.timeout_ms = static_cast<int32_t>(options_.ack_timeout / 1ms);
   for (const auto& [queue, batch] : flight.batches) {
-    if (request.topic_data.empty() || request.topic_data.back().name != queue->at.topic) {
+    // Partitions may have been looked up in two lives of their topic.
+    bool is_same = !request.topic_data.empty() && request.topic_data.back().name == queue->at.topic &&
+                   request.topic_data.back().topic_id == queue->topic;
+    if (!is_same) {
       request.topic_data.emplace_back().name = queue->at.topic;
       request.topic_data.back().topic_id = queue->topic;
     }

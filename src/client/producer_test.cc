@@ -20,6 +20,8 @@ using runtime::Task;
 struct Seen {
   BatchHeader header;
   int16_t version = 0;
+  Uuid topic;
+  PartitionIndex partition;
 };
 
 class ScriptedProducerTest : public ScriptedTest {
@@ -46,7 +48,7 @@ class ScriptedProducerTest : public ScriptedTest {
             rows.topic_id = topic.topic_id;
             for (const auto& data : topic.partition_data) {
               Slice bytes = data.records->joined();
-              seen_.push_back({BatchHeader::decode(bytes.view()), version});
+              seen_.push_back({BatchHeader::decode(bytes.view()), version, topic.topic_id, data.index});
               auto code = answer(seen_.size() - 1, seen_.back().header);
               if (!code) return std::nullopt;
               auto& row = rows.partition_responses.emplace_back();
@@ -304,6 +306,41 @@ TEST_F(ScriptedProducerTest, ABatchThatFindsTheRequestFullTakesItsNumberOnlyWhen
   for (size_t i = 0; i < seen_.size(); ++i) {
     EXPECT_EQ(seen_[i].header.base_sequence, Sequence(static_cast<int32_t>(i / 2))) << i;
   }
+}
+
+TEST_F(ScriptedProducerTest, PartitionsThatAreLookedUpInTwoLivesOfATopicAreSentToTheirOwn) {
+  answer_with([](size_t, const auto&) { return ErrorCode::kNone; });
+  size_t asked = 0;
+  broker_.on<protocol::MetadataRequest>([&](const auto&, int16_t) {
+    protocol::MetadataResponse response;
+    auto& broker = response.brokers.emplace_back();
+    broker.host = "broker0";
+    broker.port = ScriptedBroker::kPort;
+    auto& topic = response.topics.emplace_back();
+    topic.name = "t";
+    // One broker knows already of the second life, another does not.
+    topic.topic_id = ScriptedBroker::id_of(++asked == 1 ? "second" : "first");
+    topic.partitions.resize(2);
+    topic.partitions[1].partition_index = PartitionIndex(1);
+    return response;
+  });
+  run([&]() -> Task<> {
+    ClusterOptions cluster_options = this->cluster_options();
+    cluster_options.metadata_age_max = 0ms;
+    Cluster cluster(client_node_.process(), executor(), cluster_options);
+    Producer producer(cluster, quick());
+    producer.start();
+    auto first = producer.send("t", kZero, record_of("v"));
+    auto second = producer.send("t", PartitionIndex(1), record_of("v"));
+    EXPECT_EQ((co_await first.wait())->topic, ScriptedBroker::id_of("second"));
+    EXPECT_EQ((co_await second.wait())->topic, ScriptedBroker::id_of("first"));
+    co_await producer.close();
+    co_await cluster.close();
+  });
+  ASSERT_EQ(seen_.size(), 2u);
+  EXPECT_EQ(seen_[0].topic, ScriptedBroker::id_of("second"));
+  EXPECT_EQ(seen_[1].topic, ScriptedBroker::id_of("first"));
+  EXPECT_EQ(seen_[1].partition, PartitionIndex(1));
 }
 
 TEST_F(ScriptedProducerTest, WhatBecomesDueWhileAnotherTopicIsLookedUpIsSent) {

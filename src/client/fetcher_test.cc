@@ -1,0 +1,52 @@
+#include "client/fetcher.h"
+
+#include "client/scripted_broker_testing.h"
+
+namespace varve::client {
+namespace {
+
+using runtime::Task;
+
+class FetcherTest : public ScriptedTest {};
+
+TEST_F(FetcherTest, PartitionsThatAreLookedUpInTwoLivesOfATopicAreReadFromTheirOwn) {
+  size_t asked = 0;
+  broker_.on<protocol::MetadataRequest>([&](const auto&, int16_t) {
+    protocol::MetadataResponse response;
+    auto& broker = response.brokers.emplace_back();
+    broker.host = "broker0";
+    broker.port = ScriptedBroker::kPort;
+    auto& topic = response.topics.emplace_back();
+    topic.name = "t";
+    // One broker knows already of the second life, another does not.
+    topic.topic_id = ScriptedBroker::id_of(++asked == 1 ? "second" : "first");
+    topic.partitions.resize(2);
+    topic.partitions[1].partition_index = PartitionIndex(1);
+    return response;
+  });
+  std::vector<std::pair<Uuid, PartitionIndex>> read;
+  broker_.on<protocol::FetchRequest>([&](const protocol::FetchRequest& request, int16_t) {
+    for (const auto& topic : request.topics) {
+      for (const auto& row : topic.partitions) read.emplace_back(topic.topic_id, row.partition);
+    }
+    return protocol::FetchResponse();
+  });
+  run([&]() -> Task<> {
+    ClusterOptions options = cluster_options();
+    options.metadata_age_max = 0ms;
+    Cluster cluster(client_node_.process(), executor(), options);
+    Fetcher fetcher(cluster, {});
+    fetcher.put({"t", PartitionIndex(0)}, ScriptedBroker::id_of("second"), Offset(0));
+    fetcher.put({"t", PartitionIndex(1)}, ScriptedBroker::id_of("first"), Offset(0));
+    co_await fetcher.advance();
+    co_await fetcher.wait(cluster.now() + 5s);
+    co_await fetcher.close();
+    co_await cluster.close();
+  });
+  EXPECT_EQ(read, (std::vector<std::pair<Uuid, PartitionIndex>>{
+                      {ScriptedBroker::id_of("second"), PartitionIndex(0)},
+                      {ScriptedBroker::id_of("first"), PartitionIndex(1)}}));
+}
+
+}  // namespace
+}  // namespace varve::client
