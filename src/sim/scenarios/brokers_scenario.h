@@ -14,7 +14,7 @@ namespace varve::sim {
 Outcome run_brokers(const RunOptions& options);
 
 // Every fault that brokers meet, and every refusal of apply (State::refusal_counts).
-inline constexpr std::array<std::string_view, 162> kBrokersExpected = {
+inline constexpr std::array<std::string_view, 163> kBrokersExpected = {
     "apply.batch.already_committed",
     "apply.batch.bad_run",
     "apply.batch.duplicate",
@@ -69,6 +69,7 @@ inline constexpr std::array<std::string_view, 162> kBrokersExpected = {
     "group.member_killed",
     "group.member_leaves",
     "group.member_oversleeps",
+    "group.member_paused",
     "group.owner_changed",
     "group.partitions_lost",
     "group.witnessed",

@@ -183,7 +183,7 @@ void GroupMember::schedule_trouble() {
 
 void GroupMember::meet_trouble(uint64_t life) {
   if (life != lives_ || context_.is_over) return;
-  switch (random_.below(3)) {
+  switch (random_.below(4)) {
     case 0:
       context_.world.happened("group.member_killed");
       end_life();
@@ -192,11 +192,25 @@ void GroupMember::meet_trouble(uint64_t life) {
       context_.world.happened("group.member_leaves");
       program_->is_leaving = true;
       return;
+    case 2:
+      context_.world.happened("group.member_paused");
+      return pause(life);
     default:
       context_.world.happened("group.member_oversleeps");
       program_->oversleeps = true;
       schedule_trouble();
   }
+}
+
+// Mostly for longer than its session, which it learns when it goes on with what it was about to do.
+void GroupMember::pause(uint64_t life) {
+  node_.pause();
+  Duration span(random_.between(0, 2 * options_.session_timeout.count()));
+  context_.world.after(span, [this, life] {
+    if (life != lives_) return;
+    node_.resume();
+    schedule_trouble();
+  });
 }
 
 const client::GroupConsumer* GroupMember::consumer() const {

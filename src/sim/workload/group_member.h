@@ -54,6 +54,7 @@ class GroupMember {
   void end_life();
   void schedule_trouble();
   void meet_trouble(uint64_t life);
+  void pause(uint64_t life);
   runtime::Task<> run(Program* program);
   // Whether to go on.
   runtime::Task<bool> read_and_commit(Program* program);

@@ -152,6 +152,8 @@ Command draw_group_command(const State& state, Incarnation sender, Random& rando
   metadata::SavedMember member{.id = "m", .details = metadata::MemberDetails{.instance_id = "i"}};
   metadata::SaveGroup save{.group = id, .version = group == nullptr ? 0 : group->version};
   save.owners = state.owners_version();
+  // Others own it while the stray writer has no session, and may have gone on to the next.
+  if (group != nullptr) save.generation = group->generation;
   save.members = {member};
   save.phase =
       random.chance(1, 2) ? metadata::GroupPhase::kStable : metadata::GroupPhase::kCompletingRebalance;
@@ -168,15 +170,15 @@ Command draw_group_command(const State& state, Incarnation sender, Random& rando
     case 3:
       return metadata::DeleteGroup{id, save.version, save.owners};
     case 4:
-      commit.generation = 7;
+      commit.generation = save.generation + 7;
       return commit;
     case 5:
       commit.member = "x";
-      commit.generation = 0;
+      commit.generation = save.generation;
       if (random.chance(1, 2)) commit.instance_id = "i";
       return commit;
     case 6:
-      commit.generation = 0;  // as the group's; while it waits for its leader
+      commit.generation = save.generation;  // as the group's; while it waits for its leader
       return commit;
     case 7:
       --commit.owners;
