@@ -132,14 +132,18 @@ TEST_F(DescribeConfigsTest, UnknownAndImpossibleTopicsAreToldOneByOne) {
     RawClient client = co_await connect();
     co_await create(client, "t");
     auto reply = co_await client.ask(
-        request_of({{kTopic, "nope"}, {kTopic, "a b"}, {kTopic, ""}, {kTopic, "t"}, {kTopic, "t"}}), 4);
-    EXPECT_EQ(reply.results.size(), 5u);
+        request_of(
+            {{kTopic, "nope"}, {kTopic, "a b"}, {kTopic, ""}, {kTopic, "t"}, {kTopic, "t"}, {kTopic, "t"}}),
+        4);
+    EXPECT_EQ(reply.results.size(), 6u);
     EXPECT_EQ(reply.results.at(0).error_code, ErrorCode::kUnknownTopicOrPartition);
     EXPECT_THAT(reply.results.at(0).configs, IsEmpty());
     EXPECT_EQ(reply.results.at(1).error_code, ErrorCode::kInvalidTopicException);
     EXPECT_EQ(reply.results.at(2).error_code, ErrorCode::kInvalidTopicException);
     EXPECT_EQ(reply.results.at(3).error_code, ErrorCode::kNone);
     EXPECT_EQ(reply.results.at(4), reply.results.at(3));
+    EXPECT_EQ(reply.results.at(5).error_code, ErrorCode::kInvalidRequest) << "more than twice";
+    EXPECT_THAT(reply.results.at(5).configs, IsEmpty());
   });
 }
 

@@ -235,6 +235,11 @@ TEST_F(TopicsTest, C090ValidateOnlyChecksAsMuchAndMakesNothing) {
       co_return co_await create(client, std::move(request));
     };
     EXPECT_EQ(co_await validate(create_request("t", 1)), ErrorCode::kTopicAlreadyExists);
+    CreateTopicsRequest without_value = create_request("t", 1, {{"retention.ms", "1"}});
+    without_value.topics[0].configs[0].value = std::nullopt;
+    EXPECT_EQ(co_await validate(without_value), ErrorCode::kTopicAlreadyExists);
+    without_value.topics[0].name = "new";
+    EXPECT_EQ(co_await validate(without_value), ErrorCode::kInvalidConfig);
     EXPECT_EQ(co_await validate(create_request("new", 1)), ErrorCode::kNone);
     EXPECT_EQ(co_await validate(create_request("new", 1, {{"foo.bar", "1"}})), ErrorCode::kInvalidConfig);
     EXPECT_EQ(co_await validate(create_request("new", 1, {{"retention.ms", "abc"}})),

@@ -86,7 +86,14 @@ Task<> Fetcher::advance() {
     }
   }
   for (auto& [leader, asked] : by_leader) {
-    for (const Asked& one : asked) places_.at(one.at).is_fetching = true;
+    // Some may have been taken away while others were looked up.
+    std::erase_if(asked, [this](const Asked& one) {
+      auto found = places_.find(one.at);
+      if (found == places_.end() || found->second.stamp != one.stamp) return true;
+      found->second.is_fetching = true;
+      return false;
+    });
+    if (asked.empty()) continue;
     busy_.insert(leader);
     scope_.spawn(cluster_.executor(), "fetch", fetch(leader, std::move(asked)));
   }

@@ -108,7 +108,13 @@ Task<> Producer::flush() {
 Task<> Producer::close() {
   is_closed_ = true;
   co_await scope_.close();
-  for (auto& [at, queue] : queues_) fail_all(queue, {ClientErrc::kStopped, {}, "the producer is closed"});
+  for (auto& [at, queue] : queues_) {
+    for (const BatchPtr& batch : queue.open) {
+      batch->may_be_stored = batch->may_be_stored || batch->is_in_flight;
+      batch->is_in_flight = false;
+    }
+    fail_all(queue, {ClientErrc::kStopped, {}, "the producer is closed"});
+  }
 }
 
 Task<> Producer::send_loop() {

@@ -131,8 +131,13 @@ void Producer::resolve(Queue& queue, const BatchPtr& batch, const Result& result
   for (const auto& waiter : std::exchange(flush_waiters_, {})) waiter.set(Done{});
 }
 
+// What is under way has an answer to come, and is resolved by that.
 void Producer::fail_all(Queue& queue, const ClientError& error) {
-  while (!queue.open.empty()) resolve(queue, queue.open.front(), std::unexpected(error));
+  for (const BatchPtr& batch : std::deque<BatchPtr>(queue.open)) {
+    if (batch->is_in_flight) continue;
+    if (options_.is_idempotent && batch->was_sent) queue.must_restart = true;
+    resolve(queue, batch, std::unexpected(error));
+  }
 }
 
 // What is open for too long is given up; of an idempotent producer that breaks the sequence.

@@ -7,7 +7,7 @@ import unittest
 from collections import Counter
 
 from differential import comparison, run, served
-from differential.side import HANGS, NO_API
+from differential.side import BROKE, HANGS, NO_API
 from harness import messages
 from harness.places import TOOLS, mode
 from harness.wire import Connection
@@ -30,6 +30,7 @@ class Differential(unittest.TestCase):
             for broker in (kafka, varve):
                 with Connection(broker.port) as connection:
                     cls.versions[broker.name] = connection.api_versions()[1]
+        cls.broken = [step.answer for side in records for step in side if step.label.startswith(BROKE)]
         cls.hangs = [step for step in records[1] if step.answer == HANGS]
         cls.rows = comparison.listed()
         cls.requests, cls.listed, cls.new = Counter(), Counter(), []
@@ -49,6 +50,10 @@ class Differential(unittest.TestCase):
             print(f"    {api}: {self.requests[api]} requests, {new[api]} differences, {self.listed[api]} listed")
         kinds = list(comparison.describe(self.new))
         self.assertFalse(kinds, f"{len(kinds)} kinds of difference:\n" + "\n".join(kinds[:KINDS_SHOWN]))
+
+    def test_no_script_broke(self):
+        """Not even in the same way on both sides: what stands behind was not compared then."""
+        self.assertEqual([], self.broken)
 
     def test_nothing_hangs(self):
         """Not even where Apache Kafka does."""

@@ -1,5 +1,6 @@
 #include "broker/group/group_coordinator.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace varve::broker {
@@ -11,12 +12,25 @@ using runtime::Task;
 // Of an entry that another one has overtaken.
 constexpr int kAttemptsMax = 3;
 
+// Of those that one request names, in one job of the core, which others wait for.
+constexpr size_t kGroupsAtOnce = 1000;
+
 // Until the log takes what it has once refused.
 constexpr Duration kLimitsRetryInterval = 30s;
 
 GroupErrc failure_of(metadata::ProposeErrc cause) {
   return cause == metadata::ProposeErrc::kFull ? GroupErrc::kCoordinatorNotAvailable
                                                : GroupErrc::kNotCoordinator;
+}
+
+// Runs `each(i)` on the core for 0 to `count` - 1, and lets others have their turn in between.
+template <class Each>
+Task<> for_each_on_core(runtime::Runtime& runtime, size_t count, Each each) {
+  for (size_t begin = 0; begin < count; begin += kGroupsAtOnce) {
+    co_await runtime::call(runtime.core(), [&each, begin, end = std::min(count, begin + kGroupsAtOnce)] {
+      for (size_t i = begin; i < end; ++i) each(i);
+    });
+  }
 }
 
 // Waits for what the core's function gives to the completion that it gets; `otherwise` at the deadline, or when the
@@ -174,9 +188,9 @@ Task<LeaveAnswer> GroupCoordinator::leave(LeaveRequest request, MonotonicTime de
 }
 
 Task<GroupProposals> GroupCoordinator::propose_commit(std::shared_ptr<const CommitRequest> request,
-                                                      uint64_t judged, MonotonicTime deadline) {
+                                                      Judged judged, MonotonicTime deadline) {
   // What was proposed before has been applied here a moment ago.
-  for (bool is_certain = judged != 0;; is_certain = true) {
+  for (bool is_certain = judged.owners != 0;; is_certain = true) {
     GroupProposals proposals = co_await ask<GroupProposals>(
         runtime_, deadline, GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable},
         [this, request, is_certain, judged](auto done) { table_.commit(request, is_certain, judged, done); });
@@ -190,7 +204,7 @@ Task<GroupProposals> GroupCoordinator::propose_commit(std::shared_ptr<const Comm
 Task<CommitAnswer> GroupCoordinator::commit(CommitRequest request, MonotonicTime deadline) {
   auto shared = std::make_shared<const CommitRequest>(std::move(request));
   Committed committed;
-  uint64_t judged = 0;
+  Judged judged;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     GroupProposals proposals = co_await propose_commit(shared, judged, deadline);
     judged = proposals.judged;
@@ -201,15 +215,14 @@ Task<CommitAnswer> GroupCoordinator::commit(CommitRequest request, MonotonicTime
 }
 
 Task<std::vector<FetchedOffsets>> GroupCoordinator::offsets(std::vector<OffsetQuery> queries) {
-  co_return co_await runtime::call(runtime_.core(), [this, queries = std::move(queries)] {
-    std::vector<FetchedOffsets> all;
-    for (const OffsetQuery& query : queries) {
-      FetchedOffsets& fetched = all.emplace_back(table_.offsets(query));
-      // Consumers before 3.9 know no other way to be told to come back.
-      if (fetched.error == GroupErrc::kCoordinatorNotAvailable) fetched.error = GroupErrc::kNotCoordinator;
-    }
-    return all;
+  std::vector<FetchedOffsets> all;
+  all.reserve(queries.size());
+  co_await for_each_on_core(runtime_, queries.size(), [this, &queries, &all](size_t i) {
+    FetchedOffsets& fetched = all.emplace_back(table_.offsets(queries[i]));
+    // Consumers before 3.9 know no other way to be told to come back.
+    if (fetched.error == GroupErrc::kCoordinatorNotAvailable) fetched.error = GroupErrc::kNotCoordinator;
   });
+  co_return all;
 }
 
 Task<std::vector<DescribedGroup>> GroupCoordinator::describe(std::vector<std::string> groups,
@@ -217,8 +230,8 @@ Task<std::vector<DescribedGroup>> GroupCoordinator::describe(std::vector<std::st
   std::vector<Completion<DescribedGroup>> waiting(groups.size());
   bool is_certain = co_await sync_with_log(deadline);
   if (is_certain) {
-    runtime_.core().post([this, groups = std::move(groups), waiting] {
-      for (size_t i = 0; i < groups.size(); ++i) table_.describe(groups[i], waiting[i]);
+    co_await for_each_on_core(runtime_, groups.size(), [this, &groups, &waiting](size_t i) {
+      table_.describe(groups[i], waiting[i]);
     });
   }
   std::vector<DescribedGroup> described;
@@ -244,7 +257,7 @@ Task<GroupErrc> GroupCoordinator::remove_one(std::string group, Completion<Group
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     GroupProposals late{.error = GroupErrc::kCoordinatorNotAvailable};
     GroupProposals proposals = co_await runtime::wait_until(started, deadline, std::move(late));
-    uint64_t judged = proposals.judged;
+    Judged judged = proposals.judged;
     settled = co_await await_proposals(std::move(proposals), deadline);
     if (!settled.is_stale) break;
     started = Completion<GroupProposals>();
@@ -260,10 +273,10 @@ Task<std::vector<GroupErrc>> GroupCoordinator::remove(std::vector<std::string> g
     errors.assign(groups.size(), GroupErrc::kCoordinatorNotAvailable);
     co_return errors;
   }
-  // All at once, so that they share entries.
+  // Many at once, so that they share entries.
   std::vector<Completion<GroupProposals>> started(groups.size());
-  runtime_.core().post([this, groups, started] {
-    for (size_t i = 0; i < groups.size(); ++i) table_.remove(groups[i], 0, started[i]);
+  co_await for_each_on_core(runtime_, groups.size(), [this, &groups, &started](size_t i) {
+    table_.remove(groups[i], {}, started[i]);
   });
   for (size_t i = 0; i < groups.size(); ++i) {
     errors.push_back(co_await remove_one(groups[i], started[i], deadline));
@@ -278,7 +291,7 @@ Task<DeleteOffsetsAnswer> GroupCoordinator::delete_offsets(OffsetDeletion reques
   }
   auto shared = std::make_shared<const OffsetDeletion>(std::move(request));
   DeleteOffsetsAnswer answer;
-  uint64_t judged = 0;
+  Judged judged;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     DeletionStart start = co_await ask<DeletionStart>(
         runtime_, deadline, DeletionStart{.proposals = {.error = GroupErrc::kCoordinatorNotAvailable}},

@@ -57,7 +57,7 @@ class GroupCoordinator {
   runtime::Task<> set_limits(metadata::SetGroupLimits limits);
   // False: this broker cannot tell anything of now.
   runtime::Task<bool> sync_with_log(MonotonicTime deadline);
-  runtime::Task<GroupProposals> propose_commit(std::shared_ptr<const CommitRequest> request, uint64_t judged,
+  runtime::Task<GroupProposals> propose_commit(std::shared_ptr<const CommitRequest> request, Judged judged,
                                                MonotonicTime deadline);
   runtime::Task<GroupErrc> remove_one(std::string group, runtime::Completion<GroupProposals> started,
                                       MonotonicTime deadline);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -21,12 +22,18 @@
 
 namespace varve::broker {
 
+// What a proposal of a commit or a deletion built on.
+struct Judged {
+  uint64_t owners = 0;   // State::owners_version(); 0: nothing was proposed
+  uint64_t changes = 0;  // GroupTable's count for that group, with this one
+};
+
 // What was proposed, or why nothing was.
 struct GroupProposals {
   GroupErrc error = GroupErrc::kNone;
   std::vector<runtime::Completion<metadata::ProposeResult>> waiting{};
   std::vector<uint32_t> first_offsets{};  // of commits: where in the request each begins
-  uint64_t judged = 0;                    // State::owners_version()
+  Judged judged{};
 };
 
 struct DescribedMember {
@@ -98,16 +105,17 @@ class GroupTable {
   void sync(SyncRequest& request, bool is_certain, runtime::Completion<SyncAnswer> done);
   void heartbeat(const HeartbeatRequest& request, bool is_certain, runtime::Completion<GroupErrc> done);
   void leave(const LeaveRequest& request, runtime::Completion<LeaveAnswer> done);
-  // `judged`: of what was proposed of this request before, if apply found it stale; else 0. If another broker has owned
-  // the group since, the request is not repeated: it is the client's to say whether it still wants what it asked for.
+  // `judged`: of what was proposed of this request before, if apply found it stale. If another broker has owned the group
+  // since, or something else was proposed for it, the request is not repeated: it would undo what came after it, and it is
+  // the client's to say whether it still wants what it asked for.
   // Commits go into entries with everybody else's.
-  void commit(std::shared_ptr<const CommitRequest> request, bool is_certain, uint64_t judged,
+  void commit(std::shared_ptr<const CommitRequest> request, bool is_certain, Judged judged,
               runtime::Completion<GroupProposals> done);
   FetchedOffsets offsets(const OffsetQuery& query) const;
   void describe(const std::string& id, runtime::Completion<DescribedGroup> done);
   std::vector<ListedGroup> list() const;
-  void remove(const std::string& id, uint64_t judged, runtime::Completion<GroupProposals> done);
-  void delete_offsets(std::shared_ptr<const OffsetDeletion> request, uint64_t judged,
+  void remove(const std::string& id, Judged judged, runtime::Completion<GroupProposals> done);
+  void delete_offsets(std::shared_ptr<const OffsetDeletion> request, Judged judged,
                       runtime::Completion<DeletionStart> done);
 
  private:
@@ -147,7 +155,10 @@ class GroupTable {
   void reconcile(bool is_reload);
   // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now, or of
   // what was asked of it when this was `judged`.
-  Entry* find_usable(std::string_view id, GroupErrc& error, uint64_t judged = 0);
+  Entry* find_usable(std::string_view id, GroupErrc& error, Judged judged = {});
+  // For a commit or deletion that is proposed now.
+  Judged note_change(std::string_view id);
+  uint64_t& changes_of(std::string_view id);
   // The same for a request of a member of one generation, with the error that the group has for it; nullptr also if that
   // is not certain yet.
   template <class Request>
@@ -197,6 +208,8 @@ class GroupTable {
   uint64_t last_serial_ = 0;
   // The newest versions of who owns what, and who lived; a gap if the state was reloaded.
   std::deque<std::pair<uint64_t, std::set<BrokerId>>> owners_;
+  // Commits and deletions proposed, by a part of the group's hash: two groups that share a number cost a repetition, no more.
+  std::array<uint64_t, 1024> changes_{};
   Entries entries_;
   size_t bytes_ = 0;                                           // of all groups, with their ids
   std::set<std::pair<MonotonicTime, std::string>> deadlines_;  // Entry::armed

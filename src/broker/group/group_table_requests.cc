@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/hash.h"
 #include "broker/group/group_table.h"
 #include "protocol/consumer_protocol.h"
 
@@ -90,14 +91,23 @@ std::vector<metadata::DeleteOffsets> delete_commands(metadata::DeleteOffsets com
 
 }  // namespace
 
-GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error, uint64_t judged) {
+GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error, Judged judged) {
   error = admit(id);
-  if (judged != 0 && !has_owned_since(id, judged)) error = GroupErrc::kNotCoordinator;
+  bool is_repeated = judged.owners != 0;
+  bool is_overtaken =
+      is_repeated && (!has_owned_since(id, judged.owners) || changes_of(id) != judged.changes);
+  if (is_overtaken) error = GroupErrc::kNotCoordinator;
   Entry* entry = find(id);
   if (error == GroupErrc::kNone && entry != nullptr && entry->is_in_limbo) {
     error = GroupErrc::kCoordinatorNotAvailable;
   }
   return error == GroupErrc::kNone ? entry : nullptr;
+}
+
+uint64_t& GroupTable::changes_of(std::string_view id) { return changes_.at(hash64(id) % changes_.size()); }
+
+Judged GroupTable::note_change(std::string_view id) {
+  return {.owners = client_.state().owners_version(), .changes = ++changes_of(id)};
 }
 
 template <class Request>
@@ -187,7 +197,7 @@ void GroupTable::leave(const LeaveRequest& request, Completion<LeaveAnswer> done
   answer_when_saved(*entry, done, std::move(answer));
 }
 
-void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain, uint64_t judged,
+void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain, Judged judged,
                         Completion<GroupProposals> done) {
   GroupErrc error = GroupErrc::kNone;
   Entry* entry = find_usable(request->group, error, judged);
@@ -213,7 +223,7 @@ void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_ce
     entry->group.committed(request->member, runtime_.now());
     arm(*entry);
   }
-  GroupProposals proposals{.judged = client_.state().owners_version()};
+  GroupProposals proposals{.judged = note_change(request->group)};
   uint32_t first = 0;
   for (metadata::CommitOffsets& command : commit_commands(*request, client_.state())) {
     proposals.first_offsets.push_back(first);
@@ -267,7 +277,7 @@ std::vector<ListedGroup> GroupTable::list() const {
   return listed;
 }
 
-void GroupTable::remove(const std::string& id, uint64_t judged, Completion<GroupProposals> done) {
+void GroupTable::remove(const std::string& id, Judged judged, Completion<GroupProposals> done) {
   GroupErrc error = GroupErrc::kNone;
   Entry* entry = find_usable(id, error, judged);
   const metadata::GroupView* view = client_.state().find_group(id);
@@ -281,11 +291,12 @@ void GroupTable::remove(const std::string& id, uint64_t judged, Completion<Group
       done.set({.error = failure});
     });
   }
-  GroupProposals proposals{.error = error, .judged = client_.state().owners_version()};
+  GroupProposals proposals{.error = error};
   if (error == GroupErrc::kNone && view != nullptr) {
+    proposals.judged = note_change(id);
     std::vector<metadata::Command> commands;
     commands.emplace_back(
-        metadata::DeleteGroup{.group = id, .version = view->version, .owners = proposals.judged});
+        metadata::DeleteGroup{.group = id, .version = view->version, .owners = proposals.judged.owners});
     client_.propose(std::move(commands), proposals.waiting.emplace_back());
   }
   // Ids that were given out lapse with it.
@@ -293,10 +304,9 @@ void GroupTable::remove(const std::string& id, uint64_t judged, Completion<Group
   done.set(std::move(proposals));
 }
 
-void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, uint64_t judged,
+void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, Judged judged,
                                 Completion<DeletionStart> done) {
   DeletionStart start;
-  start.proposals.judged = client_.state().owners_version();
   GroupErrc& error = start.proposals.error;
   Entry* entry = find_usable(request->group, error, judged);
   if (entry != nullptr && !entry->is_clean()) {
@@ -314,6 +324,7 @@ void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, u
     done.set(std::move(start));
     return;
   }
+  start.proposals.judged = note_change(request->group);
   std::optional<std::set<std::string>> read;
   if (has_members) read = entry->group.subscribed_topics();
   metadata::DeleteOffsets command;
@@ -328,7 +339,7 @@ void GroupTable::delete_offsets(std::shared_ptr<const OffsetDeletion> request, u
   if (view != nullptr) {
     command.group = request->group;
     command.version = view->version;
-    command.owners = start.proposals.judged;
+    command.owners = start.proposals.judged.owners;
     for (metadata::DeleteOffsets& part : delete_commands(std::move(command))) {
       std::vector<metadata::Command> commands;
       commands.emplace_back(std::move(part));

@@ -100,18 +100,21 @@ ResultRow refused_row(const Asked& asked, TopicProblem problem) {
   return row;
 }
 
-Result<NewTopic, TopicProblem> new_topic_of(const Asked& asked, uint32_t partitions) {
+// With those of its configs that have a value.
+NewTopic new_topic_of(const Asked& asked, uint32_t partitions) {
   NewTopic topic;
   topic.name = asked.name;
   topic.partitions = partitions;
   for (const auto& config : asked.configs) {
-    if (!config.value) {
-      return std::unexpected(
-          TopicProblem{ErrorCode::kInvalidConfig, fmt::format("{} has no value", config.name)});
-    }
-    topic.configs[config.name] = *config.value;
+    if (config.value) topic.configs[config.name] = *config.value;
   }
   return topic;
+}
+
+std::optional<TopicProblem> missing_value(const Asked& asked) {
+  auto missing = std::ranges::find_if(asked.configs, [](const auto& config) { return !config.value; });
+  if (missing == asked.configs.end()) return std::nullopt;
+  return TopicProblem{ErrorCode::kInvalidConfig, fmt::format("{} has no value", missing->name)};
 }
 
 // What is known before the log is asked: why not, or the topic and the row of its success. Without any time nothing
@@ -139,24 +142,24 @@ Checked check(const Services& services, const RequestContext& context, const Ask
   if (!synced.is_certain)
     return refuse({kCannotTellAdmin, "this broker has lost touch with the metadata log"});
   auto shape = shape_of(services, *synced.image, asked);
-  auto topic = new_topic_of(asked, shape ? shape->partitions : 1);
-  if (!topic) return refuse(std::move(topic.error()));
+  NewTopic topic = new_topic_of(asked, shape ? shape->partitions : 1);
   // Kafka looks at the name, at topics that exist and at the configs before it looks at the numbers.
-  auto problem = checks.problem_of(*topic);
+  auto problem = checks.problem_of(topic);
+  if (!problem) problem = missing_value(asked);
   if (problem) return refuse(std::move(*problem));
   if (!shape) return refuse(std::move(shape.error()));
-  checks.will_make(*topic);
+  checks.will_make(topic);
   Checked checked;
   checked.row.name = asked.name;
   checked.row.error_message = std::nullopt;
   checked.row.num_partitions = static_cast<int32_t>(shape->partitions);
   checked.row.replication_factor = shape->replication_factor;
   if (is_allowed(services, context, Operation::kDescribeConfigs, ResourceType::kTopic, asked.name)) {
-    fill_configs(services, *topic, checked.row);
+    fill_configs(services, topic, checked.row);
   } else {
     hide_configs(checked.row);
   }
-  checked.topic = std::move(*topic);
+  checked.topic = std::move(topic);
   return checked;
 }
 

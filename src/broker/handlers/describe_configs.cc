@@ -6,6 +6,7 @@
 #include "broker/handlers/config_resources.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
+#include "broker/handlers/mentions.h"
 #include "broker/handlers/topic_lookup.h"
 #include "broker/handlers/topic_rules.h"
 
@@ -162,7 +163,14 @@ HandlerTask<DescribeConfigsResponse> handle_describe_configs(Services& services,
   // So that whoever was told of a change finds it here too.
   SyncedImage synced = co_await synced_image(services, context.deadline);
   std::vector<ResultRow> denied;
+  Mentions<std::pair<int8_t, std::string_view>> mentions;
   for (const Asked& asked : request.resources) {
+    if (mentions.is_too_often({asked.resource_type, asked.resource_name})) {
+      ResultRow& row = response.results.emplace_back(named_row(asked));
+      row.error_code = ErrorCode::kInvalidRequest;
+      row.error_message = "the request names the resource more than twice";
+      continue;
+    }
     ErrorCode denial = denial_on(services, context, Operation::kDescribeConfigs,
                                  *config_resource_of(asked.resource_type), asked.resource_name);
     if (denial == ErrorCode::kNone) {

@@ -4,6 +4,7 @@
 #include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
+#include "broker/handlers/mentions.h"
 
 namespace varve::broker {
 namespace {
@@ -58,14 +59,16 @@ HandlerTask<DescribeGroupsResponse> handle_describe_groups(Services& services, c
                                                            protocol::DescribeGroupsRequest request) {
   DescribeGroupsResponse response;
   std::vector<std::string> groups;
+  Mentions<std::string> mentions;
   for (std::string& id : request.groups) {
-    if (is_allowed(services, context, Operation::kDescribe, ResourceType::kGroup, id)) {
+    bool is_denied = !is_allowed(services, context, Operation::kDescribe, ResourceType::kGroup, id);
+    if (!is_denied && !mentions.is_too_often(id)) {
       groups.push_back(std::move(id));
       continue;
     }
     Row& row = response.groups.emplace_back();
     row.group_id = std::move(id);
-    row.error_code = ErrorCode::kGroupAuthorizationFailed;
+    row.error_code = is_denied ? ErrorCode::kGroupAuthorizationFailed : ErrorCode::kInvalidRequest;
   }
   std::vector<DescribedGroup> described = co_await services.groups.describe(groups, context.deadline);
   for (size_t i = 0; i < groups.size(); ++i) {

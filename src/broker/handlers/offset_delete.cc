@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "broker/group/group_coordinator.h"
 #include "broker/handlers/authorization.h"
@@ -13,17 +14,23 @@ using protocol::ErrorCode;
 using protocol::OffsetDeleteRequest;
 using protocol::OffsetDeleteResponse;
 
-void add_row(OffsetDeleteResponse& response, const std::string& topic, PartitionIndex partition,
-             ErrorCode code) {
-  auto row = std::ranges::find_if(response.topics, [&](const auto& one) { return one.name == topic; });
-  if (row == response.topics.end()) {
-    response.topics.emplace_back().name = topic;
-    row = std::prev(response.topics.end());
+// The rows of the response, by topic in the order in which each came first.
+class Rows {
+ public:
+  explicit Rows(OffsetDeleteResponse& response) : response_(response) {}
+
+  void add(const std::string& topic, PartitionIndex partition, ErrorCode code) {
+    auto [place, is_new] = places_.try_emplace(topic, response_.topics.size());
+    if (is_new) response_.topics.emplace_back().name = topic;
+    auto& added = response_.topics[place->second].partitions.emplace_back();
+    added.partition_index = partition;
+    added.error_code = code;
   }
-  auto& added = row->partitions.emplace_back();
-  added.partition_index = partition;
-  added.error_code = code;
-}
+
+ private:
+  OffsetDeleteResponse& response_;
+  std::map<std::string_view, size_t> places_;  // names of the request
+};
 
 }  // namespace
 
@@ -40,6 +47,7 @@ HandlerTask<OffsetDeleteResponse> handle_offset_delete(Services& services, const
     response.error_code = kCannotTellGroup;
     co_return response;
   }
+  Rows rows(response);
   OffsetDeletion deletion{.group = std::move(request.group_id), .topics = {}};
   std::vector<std::pair<const std::string*, PartitionIndex>> asked;
   for (const auto& topic : request.topics) {
@@ -48,9 +56,9 @@ HandlerTask<OffsetDeleteResponse> handle_offset_delete(Services& services, const
     for (const auto& partition : topic.partitions) {
       std::optional<PartitionHandle> handle = find_partition(view, partition.partition_index);
       if (!may_read) {
-        add_row(response, topic.name, partition.partition_index, ErrorCode::kTopicAuthorizationFailed);
+        rows.add(topic.name, partition.partition_index, ErrorCode::kTopicAuthorizationFailed);
       } else if (!handle) {
-        add_row(response, topic.name, partition.partition_index, ErrorCode::kUnknownTopicOrPartition);
+        rows.add(topic.name, partition.partition_index, ErrorCode::kUnknownTopicOrPartition);
       } else {
         deletion.topics[topic.name].push_back(*handle);
         asked.emplace_back(&topic.name, partition.partition_index);
@@ -65,7 +73,7 @@ HandlerTask<OffsetDeleteResponse> handle_offset_delete(Services& services, const
   }
   for (const auto& [topic, partition] : asked) {
     bool is_read = answer.subscribed.contains(*topic);
-    add_row(response, *topic, partition, is_read ? ErrorCode::kGroupSubscribedToTopic : ErrorCode::kNone);
+    rows.add(*topic, partition, is_read ? ErrorCode::kGroupSubscribedToTopic : ErrorCode::kNone);
   }
   co_return response;
 }

@@ -1,9 +1,11 @@
 #include <map>
+#include <string_view>
 
 #include "broker/group/group_coordinator.h"
 #include "broker/handlers/authorization.h"
 #include "broker/handlers/errors.h"
 #include "broker/handlers/handlers.h"
+#include "broker/handlers/mentions.h"
 #include "broker/handlers/topic_lookup.h"
 
 namespace varve::broker {
@@ -131,6 +133,7 @@ class GroupFetch {
   void add_asked(GroupRow& row, const FetchedOffsets& fetched) const {
     std::map<std::pair<Uuid, PartitionIndex>, const FetchedOffset*> offsets;
     for (const FetchedOffset& one : fetched.offsets) offsets[{one.topic, one.partition}] = &one;
+    Mentions<std::pair<Uuid, PartitionIndex>> mentions;
     std::vector<TopicRow> failed;
     for (const AskedTopic& topic : *asked_.topics) {
       const metadata::TopicView* view = find(topic);
@@ -142,6 +145,10 @@ class GroupFetch {
       TopicRow& added = row.topics.emplace_back(topic_row(topic, ErrorCode::kNone));
       for (PartitionRow& partition : added.partitions) {
         if (view == nullptr) continue;
+        if (mentions.is_too_often({view->id, partition.partition_index})) {
+          partition.error_code = ErrorCode::kInvalidRequest;
+          continue;
+        }
         auto found = offsets.find({view->id, partition.partition_index});
         if (found != offsets.end()) partition = committed_row(*found->second);
       }
@@ -203,9 +210,13 @@ HandlerTask<OffsetFetchResponse> handle_offset_fetch(Services& services, const R
   std::vector<GroupFetch> fetches;
   std::vector<OffsetQuery> queries;
   std::vector<std::optional<size_t>> places;  // in queries
+  Mentions<std::string_view> mentions;
+  std::vector<bool> are_too_often;
   for (const AskedGroup& group : groups) {
     GroupFetch& fetch = fetches.emplace_back(services, context, *synced.image, group);
-    std::optional<OffsetQuery> query = fetch.query();
+    are_too_often.push_back(mentions.is_too_often(group.group_id));
+    std::optional<OffsetQuery> query;
+    if (!are_too_often.back()) query = fetch.query();
     places.push_back(query ? std::optional(queries.size()) : std::nullopt);
     if (query) queries.push_back(std::move(*query));
   }
@@ -213,7 +224,9 @@ HandlerTask<OffsetFetchResponse> handle_offset_fetch(Services& services, const R
   if (synced.is_certain) fetched = co_await services.groups.offsets(std::move(queries));
   std::vector<GroupRow> rows;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (!places[i]) {
+    if (are_too_often[i]) {
+      rows.push_back(fetches[i].failed(ErrorCode::kInvalidRequest));
+    } else if (!places[i]) {
       rows.push_back(fetches[i].failed(ErrorCode::kGroupAuthorizationFailed));
     } else if (!synced.is_certain) {
       rows.push_back(fetches[i].failed(ErrorCode::kNotCoordinator));

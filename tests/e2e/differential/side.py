@@ -13,6 +13,7 @@ from harness.wire import Connection
 # Longer than any answer takes, also on a machine that is busy building.
 ANSWER_SECONDS_MAX = 60
 NO_API = "no API"
+BROKE = "the script broke"
 # A topic that is there, and that no script names.
 _FIRST_TOPIC = "first-of-all"
 # What is recorded where there is no reply.
@@ -87,7 +88,7 @@ class Side:
 
     def broke(self, text):
         """The script could not go on, because an answer was not what it builds upon."""
-        self._record(NO_API, -1, {}, "the script broke", {"answer": text})
+        self._record(NO_API, -1, {}, BROKE, {"answer": text})
 
     # For scripts.
 
