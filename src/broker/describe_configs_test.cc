@@ -168,6 +168,9 @@ TEST_F(DescribeConfigsTest, C094ABrokerTellsAPlausibleSetAndNoOther) {
     EXPECT_EQ(value_of(broker, "auto.create.topics.enable"), "false");
     EXPECT_EQ(find(broker, "auto.create.topics.enable")->config_source, 4);
     EXPECT_EQ(value_of(broker, "kafscale.cache.bytes"), "8388608");
+    EXPECT_EQ(value_of(broker, "offset.metadata.max.bytes"), "4096");
+    EXPECT_EQ(value_of(broker, "offsets.retention.minutes"), "10080");
+    EXPECT_EQ(find(broker, "offsets.retention.minutes")->config_source, 5);
     std::set<std::string> names;
     for (const Config& config : broker.configs) {
       EXPECT_TRUE(config.read_only) << config.name;
@@ -182,6 +185,21 @@ TEST_F(DescribeConfigsTest, C094ABrokerTellsAPlausibleSetAndNoOther) {
     EXPECT_EQ((co_await describe(client, kBroker, "x")).error_code, ErrorCode::kInvalidRequest);
     Row some = co_await describe(client, kBroker, "0", std::vector<std::string>{"num.partitions", "nope"});
     EXPECT_EQ(some.configs.size(), 1u);
+  });
+}
+
+TEST_F(DescribeConfigsTest, ABrokerTellsTheRetentionOfOffsetsThatIsSet) {
+  Settings settings = settings_of(0);
+  settings.given["KAFKA_OFFSETS_RETENTION_MINUTES"] = "60";
+  add_broker(settings);
+  wait_until_serving();
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    Row broker =
+        co_await describe(client, kBroker, "0", std::vector<std::string>{"offsets.retention.minutes"});
+    EXPECT_EQ(value_of(broker, "offsets.retention.minutes"), "60");
+    EXPECT_EQ(broker.configs.at(0).config_source, 4);
+    EXPECT_EQ(broker.configs.at(0).synonyms.size(), 2u);
   });
 }
 

@@ -14,6 +14,11 @@ class GroupLimitsTest : public GroupsTest {
     EXPECT_EQ(metadata.brokers.size(), 1u);
     EXPECT_LT(world_.now() - asked, 1s);
   }
+  size_t request_memory_held() {
+    std::string text = brokers_[0]->metrics().to_prometheus_text();
+    std::string name = "\nvarve_request_memory_bytes ";
+    return std::stoul(text.substr(text.find(name) + name.size()));
+  }
 };
 
 TEST_F(GroupLimitsTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
@@ -47,6 +52,30 @@ TEST_F(GroupLimitsTest, MembersThatWaitHoldNothingOfTheMemoryForRequests) {
       co_await members[i].client.post(sync, 5);
     }
     co_await expect_answer_soon(other);
+  });
+}
+
+TEST_F(GroupLimitsTest, WhatWaitsForTheLogIsCountedUntilTheGroupHasTakenIt) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    GroupMember joining = co_await connect_member();
+    auto join = join_request("g");
+    join.protocols.at(0).metadata = slice_of(std::string(100 * kKiB, 'm'));
+    GroupMember assigning = co_await connect_member();
+    assigning.id = "nobody";
+    auto sync = sync_request(assigning);
+    sync.assignments.emplace_back().assignment = slice_of(std::string(100 * kKiB, 'a'));
+    log_.set_reachable("broker0", false);
+    int32_t joined = co_await joining.client.post(join, 3);
+    co_await runtime::sleep_for(1s);
+    EXPECT_GE(request_memory_held(), 100 * kKiB);
+    int32_t synced = co_await assigning.client.post(sync, 5);
+    co_await runtime::sleep_for(1s);
+    EXPECT_GE(request_memory_held(), 200 * kKiB);
+    log_.set_reachable("broker0", true);
+    EXPECT_TRUE(co_await assigning.client.expect<protocol::SyncGroupRequest>(synced, 5));
+    EXPECT_TRUE(co_await joining.client.expect<protocol::JoinGroupRequest>(joined, 3));
+    EXPECT_EQ(request_memory_held(), 0u);
   });
 }
 

@@ -1,9 +1,13 @@
 // Named listeners and throttling, as clients see them.
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+
 #include "broker/security/quotas.h"
 #include "protocol/messages/describe_cluster.h"
 #include "protocol/messages/find_coordinator.h"
+#include "protocol/messages/init_producer_id.h"
 #include "sim/broker_fixture.h"
 #include "sim/requests.h"
 
@@ -74,6 +78,65 @@ TEST_F(ListenersTest, ACoordinatorThatTheClientCannotReachIsNotAvailable) {
     }
     EXPECT_EQ(owners.size(), 2u) << "both brokers own some";
   });
+}
+
+// Keeps who asked. Of idempotent producers nobody is one everywhere, so that a topic is asked for.
+class WhoAsks final : public Authorizer, public ClientQuotas {
+ public:
+  bool allows(const AccessRequest& request) const override {
+    std::lock_guard lock(mutex_);
+    asked_by_.insert(text_of(request.principal) + " at " + std::string(request.host));
+    return request.operation != Operation::kIdempotentWrite;
+  }
+  bool allows_any(const Principal& principal, std::string_view host, Operation, ResourceType) const override {
+    std::lock_guard lock(mutex_);
+    asked_of_any_by_.insert(text_of(principal) + " at " + std::string(host));
+    return true;
+  }
+  Duration charge(const RequestCost& cost, MonotonicTime) override {
+    std::lock_guard lock(mutex_);
+    charged_.insert(text_of(cost.principal) + " with " + std::string(cost.client_id));
+    return 0s;
+  }
+
+  using Texts = std::set<std::string>;
+  Texts asked_by() const { return copy_of(asked_by_); }
+  Texts asked_of_any_by() const { return copy_of(asked_of_any_by_); }
+  Texts charged() const { return copy_of(charged_); }
+
+ private:
+  static std::string text_of(const Principal& principal) { return principal.type + ":" + principal.name; }
+  Texts copy_of(const Texts& texts) const {
+    std::lock_guard lock(mutex_);
+    return texts;
+  }
+
+  mutable std::mutex mutex_;
+  mutable Texts asked_by_;
+  mutable Texts asked_of_any_by_;
+  Texts charged_;
+};
+
+// The connection says who asks, nobody else: a handler that passed another one than the context's would pass "".
+TEST_F(ListenersTest, AuthorizerAndQuotasHearThePrincipalAndTheClientOfTheRequest) {
+  WhoAsks who;
+  authorizer_ = &who;
+  quotas_ = &who;
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect_to(kKafkaPort);
+    co_await client.ask(protocol::DescribeClusterRequest(), 1, "reader");
+    auto made = co_await client.ask(sim::create_request("t", 1), 7, "maker");
+    EXPECT_EQ(made.topics.at(0).error_code, ErrorCode::kNone);
+    protocol::InitProducerIdRequest ids;
+    ids.transactional_id = std::nullopt;
+    ids.transaction_timeout_ms = 1000;
+    co_await client.ask(ids, 4, "maker");
+  });
+  using Texts = WhoAsks::Texts;
+  EXPECT_EQ(who.asked_by(), Texts{"User:ANONYMOUS at client"});
+  EXPECT_EQ(who.asked_of_any_by(), Texts{"User:ANONYMOUS at client"});
+  EXPECT_EQ(who.charged(), (Texts{"User:ANONYMOUS with maker", "User:ANONYMOUS with reader"}));
 }
 
 // A second for each request, whoever asks.

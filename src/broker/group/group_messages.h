@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,6 +77,8 @@ struct JoinRequest {
   bool can_skip_assignment = false;                // from version 9 on
   std::string fresh_id;                            // for a member without an id
   size_t bytes_room = SIZE_MAX;                    // in memory, beside what the group has
+  // The share of the memory for requests (RequestContext), given back when the group has taken or refused this.
+  std::shared_ptr<const void> memory{};
 };
 
 struct JoinedMember {
@@ -115,6 +118,7 @@ struct SyncRequest {
   std::optional<std::string> protocol{};
   std::vector<std::pair<std::string, std::string>> assignments{};  // member id, bytes; of the leader
   size_t bytes_room = SIZE_MAX;                                    // in memory, beside what the group has
+  std::shared_ptr<const void> memory{};                            // as JoinRequest's
 };
 struct SyncAnswer {
   GroupErrc error = GroupErrc::kNone;

@@ -1,14 +1,16 @@
 #include "broker/handlers/broker_configs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "broker/settings/setting_table.h"
+#include "metadata/state/entry.h"
 
 namespace varve::broker {
 namespace {
 
-// A setting of Kafka that nobody can set here, and the value that holds.
+// A setting of Kafka that nobody can set here (it is no row of setting_table()), and the value that holds.
 struct FixedSetting {
   std::string_view name;
   ConfigType type;
@@ -25,8 +27,6 @@ constexpr FixedSetting kFixedSettings[] = {
     {"log.roll.hours", ConfigType::kInt, "168"},
     {"log.roll.ms", ConfigType::kLong, "604800000"},
     {"max.request.partition.size.limit", ConfigType::kInt, "2000"},
-    {"offset.metadata.max.bytes", ConfigType::kInt, "4096"},
-    {"offsets.retention.minutes", ConfigType::kInt, "10080"},
     {"offsets.topic.num.partitions", ConfigType::kInt, "50"},
     {"offsets.topic.replication.factor", ConfigType::kInt, "1"},
     {"process.roles", ConfigType::kList, "broker,controller"},
@@ -61,6 +61,16 @@ ConfigType type_of(const SettingRow& row) {
   return is_text ? ConfigType::kString : ConfigType::kLong;
 }
 
+// "": there is none.
+std::string default_of(const SettingRow& row) {
+  // The cluster's, until a broker that names one has been started.
+  if (row.key == "offsets.retention.minutes") {
+    std::chrono::milliseconds retention(metadata::SetGroupLimits{}.offsets_retention_ms);
+    return std::to_string(std::chrono::duration_cast<std::chrono::minutes>(retention).count());
+  }
+  return std::string(row.default_text);
+}
+
 DescribedConfig setting_config(const SettingRow& row, const Settings& settings) {
   DescribedConfig config;
   config.name = row.key.empty() ? dotted(row.env) : std::string(row.key);
@@ -70,8 +80,8 @@ DescribedConfig setting_config(const SettingRow& row, const Settings& settings) 
   if (given != settings.given.end()) {
     config.values.push_back({config.name, given->second, ConfigSource::kStaticBroker});
   }
-  if (!row.default_text.empty()) {
-    config.values.push_back({config.name, std::string(row.default_text), ConfigSource::kDefault});
+  if (std::string text = default_of(row); !text.empty()) {
+    config.values.push_back({config.name, std::move(text), ConfigSource::kDefault});
   }
   if (!config.values.empty()) config.value = config.values.front().value;
   return config;

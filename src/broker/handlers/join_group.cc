@@ -50,7 +50,7 @@ HandlerTask<JoinGroupResponse> handle_join_group(Services& services, const Reque
     JoinRequest join = join_of(context, request);
     // The others may take minutes to join, and their requests need room meanwhile.
     request = {};
-    context.memory.reset();
+    join.memory = std::move(context.memory);
     answer = co_await services.groups.join(std::move(join), context.deadline);
     response.error_code = error_of(answer.error);
   } else {

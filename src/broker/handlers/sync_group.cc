@@ -40,7 +40,7 @@ HandlerTask<SyncGroupResponse> handle_sync_group(Services& services, const Reque
     SyncRequest sync = sync_of(request);
     // The leader may take long, and its request needs room meanwhile.
     request = {};
-    context.memory.reset();
+    sync.memory = std::move(context.memory);
     SyncAnswer answer = co_await services.groups.sync(std::move(sync), context.deadline);
     response.error_code = error_of(answer.error);
     response.protocol_type = std::move(answer.protocol_type);

@@ -7,10 +7,13 @@
 
 namespace varve::broker {
 
-// Who asks. Until listeners authenticate, everybody is ANONYMOUS, as in Kafka.
+// Who asks.
 struct Principal {
-  std::string type = "User";
-  std::string name = "ANONYMOUS";
+  std::string type;
+  std::string name;
+
+  // Until listeners authenticate, this is everybody, as in Kafka.
+  static Principal anonymous() { return {.type = "User", .name = "ANONYMOUS"}; }
 };
 
 // Kafka's AclOperation, with its numbers: bit n of a set of authorized operations (KIP-430) is operation n.

@@ -80,6 +80,7 @@ runtime::Task<> Connection::read_requests() {
     context.connection = id_;
     context.peer = peer_;
     context.listener = listener_;
+    context.principal = Principal::anonymous();
     context.client_id = request->header.client_id.value_or("");
     context.version = request->version();
     context.received = executor_.now();

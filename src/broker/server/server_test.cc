@@ -243,6 +243,8 @@ TEST_F(ServerTest, ARequestBearsTheNameOfTheListenerItCameThrough) {
   handler_.wait_for(2);
   EXPECT_EQ(handler_.context(1).listener, "PLAINTEXT");
   EXPECT_EQ(handler_.context(2).listener, "SECOND");
+  EXPECT_EQ(handler_.context(1).principal.type, "User");
+  EXPECT_EQ(handler_.context(1).principal.name, "ANONYMOUS");
   handler_.answer(1);
   handler_.answer(2);
 }
