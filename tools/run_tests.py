@@ -260,13 +260,20 @@ def stage_e2e(context):
     print("  clients ...", flush=True)
     if context.clients.result() != 0:
         raise BuildFailed(tail(log_path("e2e-clients")))
-    context.build_ahead()
-    runner = ROOT / "tests" / "e2e" / "run.py"
     log = log_path("e2e")
     log.unlink(missing_ok=True)
+    outcomes = run_e2e(context, log, "yes")
+    context.build_ahead()
+    return outcomes + run_e2e(context, log, "no")
+
+
+def run_e2e(context, log, timed):
+    """The tests that measure time, beside which nothing may be built, or the others."""
+    runner = ROOT / "tests" / "e2e" / "run.py"
     report = ROOT / "build" / "test-logs" / "e2e.json"
     report.unlink(missing_ok=True)
-    code = run_logged([sys.executable, str(runner), "--report", str(report)], log, context.environment, 3600)
+    command = [sys.executable, str(runner), "--timed", timed, "--report", str(report)]
+    code = run_logged(command, log, context.environment, 3600)
     outcomes = []
     if report.exists():
         outcomes = [Outcome(**entry) for entry in json.loads(report.read_text())]

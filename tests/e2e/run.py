@@ -2,6 +2,7 @@
 
     --broker varve|kafka   which broker; kafka proves the tests themselves (needs setup.sh --kafka), and leaves out
                            those that only varve can take
+    --timed yes|no         only those that measure time, or none of them: nothing may run beside them
     --report FILE          outcomes as JSON, for tools/run_tests.py
     PATTERN                only tests whose name holds it
 """
@@ -25,6 +26,9 @@ ANY_BROKER = ("test_answers", "test_applications", "test_cases", "test_client_ca
               "test_console_tools", "test_groups", "test_group_kill", "test_protocol", "test_kill")
 # What takes too long for a quick run: many starts of Java, a wait of a minute.
 NOT_QUICK = ("test_applications", "test_console_tools.ConsoleTools.test_kafka_", "test_deletion")
+
+# Those that hold the broker to a time, and fail where something else has the machine.
+TIMED = ("test_start_and_stop", "test_puts")
 
 
 class Result(unittest.TestResult):
@@ -84,6 +88,7 @@ def all_tests(suite):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--broker", choices=("varve", "kafka"), default="varve")
+    parser.add_argument("--timed", choices=("yes", "no"))
     parser.add_argument("--report")
     parser.add_argument("pattern", nargs="?", default="")
     options = parser.parse_args()
@@ -91,7 +96,8 @@ def main():
 
     found = unittest.defaultTestLoader.discover(str(Path(__file__).parent), "test_*.py")
     chosen = [test for test in all_tests(found)
-              if options.pattern in name_of(test) and (options.broker == "varve" or test.id().startswith(ANY_BROKER))]
+              if options.pattern in name_of(test) and (options.broker == "varve" or test.id().startswith(ANY_BROKER))
+              and options.timed in (None, "yes" if test.id().startswith(TIMED) else "no")]
     left_out = [test for test in chosen
                 if mode() == "quick" and not options.pattern and test.id().startswith(NOT_QUICK)]
     result = Result()
