@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "broker/denied_client_testing.h"
 #include "broker/handlers/handler_table.h"
-#include "broker/security/authorizer_testing.h"
 #include "protocol/messages/alter_configs.h"
 #include "protocol/messages/create_partitions.h"
 #include "protocol/messages/delete_groups.h"
@@ -22,8 +22,6 @@
 #include "protocol/messages/offset_delete.h"
 #include "protocol/messages/offset_fetch.h"
 #include "protocol/messages/offset_for_leader_epoch.h"
-#include "sim/broker_fixture.h"
-#include "sim/requests.h"
 
 namespace varve::broker {
 namespace {
@@ -32,21 +30,8 @@ using protocol::ErrorCode;
 using runtime::Task;
 using sim::RawClient;
 
-class AuthorizationTest : public sim::BrokerFixture {
+class AuthorizationTest : public DeniedClientTest {
  protected:
-  AuthorizationTest() {
-    authorizer_ = &authorizer;
-    authorizer.allow(Operation::kCreate, ResourceType::kCluster);
-    start_brokers(1);
-    run([this]() -> Task<> {
-      RawClient client = co_await connect();
-      auto made = co_await client.ask(sim::create_request("secret", 1), 7);
-      id = made.topics.at(0).topic_id;
-    });
-    authorizer.deny_again();
-    authorizer.take_asked();
-  }
-
   // Asks in the lowest and the highest version; `code_of` finds the code in the answer.
   template <class Request, class CodeOf>
   void expect_code(Request request, ErrorCode code, CodeOf code_of) {
@@ -69,9 +54,6 @@ class AuthorizationTest : public sim::BrokerFixture {
     auto asked = authorizer.take_asked();
     return std::ranges::find(asked, DenyEverything::Question(operation, type)) != asked.end();
   }
-
-  DenyEverything authorizer;
-  Uuid id;
 };
 
 TEST_F(AuthorizationTest, MetadataDoesNotTellWhetherANameIsThere) {

@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "broker/denied_client_testing.h"
 #include "broker/handlers/handler_table.h"
-#include "broker/security/authorizer_testing.h"
 #include "protocol/api_table.h"
 #include "protocol/messages/alter_configs.h"
 #include "protocol/messages/create_partitions.h"
@@ -26,8 +26,6 @@
 #include "protocol/messages/offset_fetch.h"
 #include "protocol/messages/offset_for_leader_epoch.h"
 #include "protocol/messages/sync_group.h"
-#include "sim/broker_fixture.h"
-#include "sim/requests.h"
 
 namespace varve::broker {
 namespace {
@@ -39,18 +37,9 @@ using sim::RawClient;
 
 constexpr int8_t kTopicResource = 2;
 
-class DenyAllTest : public sim::BrokerFixture {
+class DenyAllTest : public DeniedClientTest {
  protected:
   DenyAllTest() {
-    authorizer_ = &authorizer_of_all_;
-    authorizer_of_all_.allow(Operation::kCreate, ResourceType::kCluster);
-    start_brokers(1);
-    run([this]() -> Task<> {
-      RawClient client = co_await connect();
-      auto made = co_await client.ask(sim::create_request("secret", 1), 7);
-      id_ = made.topics.at(0).topic_id;
-    });
-    authorizer_of_all_.deny_again();
     add_records();
     add_topics();
     add_configs();
@@ -68,13 +57,13 @@ class DenyAllTest : public sim::BrokerFixture {
   template <class Request, class CodeOf>
   void expect_code(const Request& request, ErrorCode code, CodeOf code_of) {
     for (int16_t version = Request::kMinVersion; version <= Request::kMaxVersion; ++version) {
-      authorizer_of_all_.take_asked();
+      authorizer.take_asked();
       run([&]() -> Task<> {
         RawClient client = co_await connect();
         auto reply = co_await client.ask(request, version);
         EXPECT_EQ(code_of(reply, version), code) << "version " << version;
       });
-      std::vector<DenyEverything::Question> asked = authorizer_of_all_.take_asked();
+      std::vector<DenyEverything::Question> asked = authorizer.take_asked();
       std::optional<Access> access = HandlerTable::access_of(Request::kApiKey);
       if (!access) {
         EXPECT_TRUE(asked.empty()) << "the column of the table says that nobody is asked";
@@ -95,18 +84,14 @@ class DenyAllTest : public sim::BrokerFixture {
   void add_offsets();
 
   std::map<ApiKey, std::function<void()>> cases_;
-
- private:
-  DenyEverything authorizer_of_all_;
-  Uuid id_;
 };
 
 void DenyAllTest::add_records() {
   auto produce = sim::produce_request("secret", {{0, sim::make_batch("v")}});
-  produce.topic_data[0].topic_id = id_;
+  produce.topic_data[0].topic_id = id;
   add(produce, ErrorCode::kTopicAuthorizationFailed,
       [](const auto& reply, int16_t) { return reply.responses.at(0).partition_responses.at(0).error_code; });
-  add(sim::fetch_request("secret", id_), ErrorCode::kTopicAuthorizationFailed,
+  add(sim::fetch_request("secret", id), ErrorCode::kTopicAuthorizationFailed,
       [](const auto& reply, int16_t) { return reply.responses.at(0).partitions.at(0).error_code; });
   auto of_partition = [](const auto& reply, int16_t) {
     return reply.topics.at(0).partitions.at(0).error_code;
@@ -225,7 +210,7 @@ void DenyAllTest::add_offsets() {
   commit.group_id = "g";
   auto& committed = commit.topics.emplace_back();
   committed.name = "secret";
-  committed.topic_id = id_;
+  committed.topic_id = id;
   committed.partitions.emplace_back();
   add(commit, ErrorCode::kGroupAuthorizationFailed,
       [](const auto& reply, int16_t) { return reply.topics.at(0).partitions.at(0).error_code; });
@@ -237,7 +222,7 @@ void DenyAllTest::add_offsets() {
   group.group_id = "g";
   auto& topic = group.topics->emplace_back();
   topic.name = "secret";
-  topic.topic_id = id_;
+  topic.topic_id = id;
   topic.partition_indexes = {PartitionIndex(0)};
   add(fetch, ErrorCode::kGroupAuthorizationFailed, [](const auto& reply, int16_t version) {
     if (version < 2) return reply.topics.at(0).partitions.at(0).error_code;

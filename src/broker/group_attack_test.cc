@@ -1,7 +1,6 @@
 // Consumer groups under schedules that were made to break them.
 #include <gmock/gmock.h>
 
-#include "base/hash.h"
 #include "broker/groups_testing.h"
 
 namespace varve::broker {
@@ -14,20 +13,6 @@ using Offsets = std::map<std::string, int64_t>;
 class GroupAttackTest : public GroupsTest {
  protected:
   static std::string host_of(size_t broker) { return "broker" + std::to_string(broker); }
-  // A group that this one of three brokers owns.
-  static std::string group_of(int32_t broker) {
-    std::vector<BrokerId> three = {BrokerId(0), BrokerId(1), BrokerId(2)};
-    for (int i = 0;; ++i) {
-      std::string name = "g" + std::to_string(i);
-      if (*rendezvous_owner(hash64(name, 0), three) == BrokerId(broker)) return name;
-    }
-  }
-  Task<int32_t> post_commit(GroupMember& member, Committing what) {
-    auto request = commit_request(what);
-    request.generation_id_or_member_epoch = member.generation;
-    request.member_id = member.id;
-    co_return co_await member.client.post(request, what.version);
-  }
   Task<> await_owner(std::string group, size_t owner, size_t asked) {
     for (int i = 0; i < 120 && co_await coordinator_of(group, asked) != owner; ++i) {
       co_await runtime::sleep_for(1s);
@@ -234,22 +219,6 @@ TEST_F(GroupAttackTest, ADeletionOfMorePartitionsThanAnEntryHoldsIsDone) {
     EXPECT_EQ(reply.topics.size(), 4u);
     EXPECT_EQ(co_await committed(client), Offsets());
   });
-}
-
-TEST_F(GroupAttackTest, ARetentionWithoutEndKeepsTheOffset) {
-  start_brokers(1);
-  run([&]() -> Task<> {
-    RawClient client = co_await connect();
-    co_await create(client, "t");
-    auto request = commit_request({.offset = 3});
-    request.retention_time_ms = INT64_MAX;
-    auto reply = co_await client.ask(request, 2);
-    EXPECT_EQ(reply.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
-  });
-  const metadata::State& state = brokers_[0]->broker().metadata()->state();
-  const metadata::GroupView* view = state.find_group("g");
-  ASSERT_NE(view, nullptr);
-  EXPECT_EQ(view->offsets.begin()->second.expires_at, INT64_MAX);
 }
 
 TEST_F(GroupAttackTest, AStaticLeaderReplacedBeforeItAssignsLeavesNobodyWaiting) {

@@ -1,5 +1,4 @@
 // Owners of groups come and go, at random and in the middle of a commit: what was committed stays.
-#include "base/hash.h"
 #include "base/random.h"
 #include "broker/groups_testing.h"
 
@@ -85,29 +84,14 @@ INSTANTIATE_TEST_SUITE_P(Seeds, GroupChurnTest, ::testing::Range<uint64_t>(1, 21
 // A commit whose client has gone is judged anew when a broker has come meanwhile: not behind one that came later.
 class OvertakenCommitTest : public GroupsTest {
  protected:
-  // Of three brokers.
-  static std::string group_of_first() {
-    std::vector<BrokerId> three = {BrokerId(0), BrokerId(1), BrokerId(2)};
-    for (int i = 0;; ++i) {
-      std::string name = "g" + std::to_string(i);
-      if (*rendezvous_owner(hash64(name, 0), three) == BrokerId(0)) return name;
-    }
-  }
   // The log hears nothing of the commit before its client has gone, and another broker has come.
   Task<> commit_and_go(GroupMember& member, std::string group, int64_t offset) {
     sim::LogFaults deaf;
     deaf.append.request_lost = 1000;
     log_.set_faults(deaf);
-    auto request = commit_request({.group = group, .offset = offset});
-    request.generation_id_or_member_epoch = member.generation;
-    request.member_id = member.id;
-    co_await member.client.post(request, 8);
+    co_await post_commit(member, {.group = group, .offset = offset});
     // While something waits behind the commit, the broker does not see the connection's end.
-    protocol::HeartbeatRequest beat;
-    beat.group_id = group;
-    beat.generation_id = member.generation;
-    beat.member_id = member.id;
-    co_await member.client.post(beat, 4);
+    co_await member.client.post(heartbeat_request(member, group), 4);
     co_await runtime::sleep_for(20ms);
     member.client = co_await connect(0);
     log_.set_faults({});
@@ -121,7 +105,7 @@ TEST_F(OvertakenCommitTest, DoesNotTakeBackWhatWasAcknowledgedMeanwhile) {
   start_brokers(3);
   int acknowledged = 0;
   run([&]() -> Task<> {
-    std::string group = group_of_first();
+    std::string group = group_of(0);
     GroupMember member = co_await connect_member(0);
     co_await create(member.client, "t");
     co_await stabilize({&member}, group);

@@ -169,6 +169,10 @@ TEST_F(GroupLimitsTest, ACommitMayBeKeptForAsLongAsANumberCanSay) {
     request.retention_time_ms = INT64_MAX;
     auto committed = co_await client.ask(request, 2);
     EXPECT_EQ(committed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);
+    const metadata::GroupView* view = brokers_[0]->broker().metadata()->state().find_group("g");
+    EXPECT_NE(view, nullptr);
+    if (view == nullptr) co_return;
+    EXPECT_EQ(view->offsets.begin()->second.expires_at, INT64_MAX);
     request.retention_time_ms = INT64_MIN;
     committed = co_await client.ask(request, 2);
     EXPECT_EQ(committed.topics.at(0).partitions.at(0).error_code, ErrorCode::kNone);

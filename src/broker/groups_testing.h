@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "protocol/messages/delete_groups.h"
 #include "protocol/messages/describe_groups.h"
 #include "protocol/messages/find_coordinator.h"
@@ -143,13 +144,16 @@ class GroupsTest : public sim::BrokerFixture {
     auto joined = co_await join_all(members, group);
     co_return co_await sync_all(members, joined.at(0).leader, group);
   }
-  Task<ErrorCode> heartbeat(GroupMember& member, std::string group = "g") {
+  static protocol::HeartbeatRequest heartbeat_request(const GroupMember& member, std::string group = "g") {
     protocol::HeartbeatRequest request;
     request.group_id = std::move(group);
     request.generation_id = member.generation;
     request.member_id = member.id;
     request.group_instance_id = member.instance;
-    co_return (co_await member.client.ask(request, 4)).error_code;
+    return request;
+  }
+  Task<ErrorCode> heartbeat(GroupMember& member, std::string group = "g") {
+    co_return (co_await member.client.ask(heartbeat_request(member, std::move(group)), 4)).error_code;
   }
   Task<ErrorCode> leave(GroupMember& member, std::string group = "g") {
     protocol::LeaveGroupRequest request;
@@ -174,13 +178,20 @@ class GroupsTest : public sim::BrokerFixture {
     auto reply = co_await client.ask(commit_request(what), what.version);
     co_return reply.topics.at(0).partitions.at(0).error_code;
   }
-  Task<ErrorCode> commit_as(GroupMember& member, Committing what) {
+  static protocol::OffsetCommitRequest member_commit_request(const GroupMember& member,
+                                                             const Committing& what) {
     auto request = commit_request(what);
     request.generation_id_or_member_epoch = member.generation;
     request.member_id = member.id;
     request.group_instance_id = member.instance;
-    auto reply = co_await member.client.ask(request, what.version);
+    return request;
+  }
+  Task<ErrorCode> commit_as(GroupMember& member, Committing what) {
+    auto reply = co_await member.client.ask(member_commit_request(member, what), what.version);
     co_return reply.topics.at(0).partitions.at(0).error_code;
+  }
+  Task<int32_t> post_commit(GroupMember& member, Committing what) {
+    co_return co_await member.client.post(member_commit_request(member, what), what.version);
   }
   // Of all partitions of all topics, by "topic:partition".
   Task<std::map<std::string, int64_t>> committed(sim::RawClient& client, std::string group = "g") {
@@ -213,6 +224,14 @@ class GroupsTest : public sim::BrokerFixture {
     request.groups_names = {std::move(group)};
     auto reply = co_await client.ask(request, 2);
     co_return reply.results.at(0);
+  }
+  // A group that this one of three brokers owns.
+  static std::string group_of(int32_t broker) {
+    std::vector<BrokerId> three = {BrokerId(0), BrokerId(1), BrokerId(2)};
+    for (int i = 0;; ++i) {
+      std::string name = "g" + std::to_string(i);
+      if (*rendezvous_owner(hash64(name, 0), three) == BrokerId(broker)) return name;
+    }
   }
   // Which broker the others name for the group.
   Task<size_t> coordinator_of(std::string group, size_t asked = 0) {

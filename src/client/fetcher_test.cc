@@ -10,20 +10,7 @@ using runtime::Task;
 class FetcherTest : public ScriptedTest {};
 
 TEST_F(FetcherTest, PartitionsThatAreLookedUpInTwoLivesOfATopicAreReadFromTheirOwn) {
-  size_t asked = 0;
-  broker_.on<protocol::MetadataRequest>([&](const auto&, int16_t) {
-    protocol::MetadataResponse response;
-    auto& broker = response.brokers.emplace_back();
-    broker.host = "broker0";
-    broker.port = ScriptedBroker::kPort;
-    auto& topic = response.topics.emplace_back();
-    topic.name = "t";
-    // One broker knows already of the second life, another does not.
-    topic.topic_id = ScriptedBroker::id_of(++asked == 1 ? "second" : "first");
-    topic.partitions.resize(2);
-    topic.partitions[1].partition_index = PartitionIndex(1);
-    return response;
-  });
+  broker_.lead_two_lives("t");
   std::vector<std::pair<Uuid, PartitionIndex>> read;
   broker_.on<protocol::FetchRequest>([&](const protocol::FetchRequest& request, int16_t) {
     for (const auto& topic : request.topics) {

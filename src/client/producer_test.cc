@@ -310,20 +310,7 @@ TEST_F(ScriptedProducerTest, ABatchThatFindsTheRequestFullTakesItsNumberOnlyWhen
 
 TEST_F(ScriptedProducerTest, PartitionsThatAreLookedUpInTwoLivesOfATopicAreSentToTheirOwn) {
   answer_with([](size_t, const auto&) { return ErrorCode::kNone; });
-  size_t asked = 0;
-  broker_.on<protocol::MetadataRequest>([&](const auto&, int16_t) {
-    protocol::MetadataResponse response;
-    auto& broker = response.brokers.emplace_back();
-    broker.host = "broker0";
-    broker.port = ScriptedBroker::kPort;
-    auto& topic = response.topics.emplace_back();
-    topic.name = "t";
-    // One broker knows already of the second life, another does not.
-    topic.topic_id = ScriptedBroker::id_of(++asked == 1 ? "second" : "first");
-    topic.partitions.resize(2);
-    topic.partitions[1].partition_index = PartitionIndex(1);
-    return response;
-  });
+  broker_.lead_two_lives("t");
   run([&]() -> Task<> {
     ClusterOptions cluster_options = this->cluster_options();
     cluster_options.metadata_age_max = 0ms;

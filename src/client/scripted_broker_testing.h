@@ -83,6 +83,22 @@ class ScriptedBroker {
       return response;
     });
   }
+  // Of the topic's two partitions the first is looked up in a second life, which one broker knows of already and others do
+  // not; all that is looked up later is in the first.
+  void lead_two_lives(const std::string& name) {
+    on<protocol::MetadataRequest>([this, name, times = 0](const auto&, int16_t) mutable {
+      protocol::MetadataResponse response;
+      auto& broker = response.brokers.emplace_back();
+      broker.host = node_.host();
+      broker.port = kPort;
+      auto& topic = response.topics.emplace_back();
+      topic.name = name;
+      topic.topic_id = id_of(++times == 1 ? "second" : "first");
+      topic.partitions.resize(2);
+      topic.partitions[1].partition_index = PartitionIndex(1);
+      return response;
+    });
+  }
   static Uuid id_of(const std::string& topic) {
     Uuid id;
     for (size_t i = 0; i < topic.size() && i < id.bytes.size(); ++i)

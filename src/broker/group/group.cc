@@ -16,18 +16,20 @@ std::set<std::string_view> protocols_of(const Member& member) {
 
 }  // namespace
 
-size_t bytes_of(const metadata::MemberDetails& details) {
-  size_t bytes = details.client_id.size() + details.client_host.size();
-  for (const auto& protocol : details.protocols) {
+size_t bytes_of(const std::vector<metadata::GroupProtocol>& protocols) {
+  size_t bytes = 0;
+  for (const auto& protocol : protocols) {
     bytes += kBytesPerProtocol + protocol.name.size() + protocol.metadata.size();
   }
   return bytes;
 }
 
-size_t Member::bytes() const {
-  size_t bytes = Group::kBytesEach + id.size() + assignment.size() + bytes_of(details);
-  return bytes + details.instance_id.value_or("").size();
+size_t bytes_of(const metadata::MemberDetails& details) {
+  return details.client_id.size() + details.client_host.size() + details.instance_id.value_or("").size() +
+         bytes_of(details.protocols);
 }
+
+size_t Member::bytes() const { return Group::kBytesEach + id.size() + assignment.size() + bytes_of(details); }
 
 Group::Group(const metadata::GroupView& view, const GroupConfig& config, MonotonicTime now)
     : id_(view.id),

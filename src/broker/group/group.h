@@ -17,7 +17,9 @@ namespace varve::broker {
 // What a protocol takes beside its strings.
 inline constexpr size_t kBytesPerProtocol = 64;
 
-// Of its strings and protocols, without the instance id.
+// Of their strings, with kBytesPerProtocol for each.
+size_t bytes_of(const std::vector<metadata::GroupProtocol>& protocols);
+// Of its strings and protocols.
 size_t bytes_of(const metadata::MemberDetails& details);
 
 struct Member {

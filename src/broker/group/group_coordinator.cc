@@ -50,44 +50,28 @@ Task<metadata::ProposeResult> await_one(Completion<metadata::ProposeResult> wait
 
 struct Settled {
   GroupErrc error = GroupErrc::kNone;
-  bool is_stale = false;  // the group has changed meanwhile
+  std::vector<uint32_t> unknown{};  // of a commit: which of its offsets are of no partition
+  bool is_stale = false;            // the group may have changed, or had another owner, meanwhile
 };
 
 Task<Settled> await_proposals(GroupProposals proposals, MonotonicTime deadline) {
   Settled settled{.error = proposals.error};
-  for (const auto& waiting : proposals.waiting) {
-    metadata::ProposeResult result = co_await await_one(waiting, deadline);
-    GroupErrc error = result ? error_of(result->front().verdict) : failure_of(result.error().code);
-    if (settled.error == GroupErrc::kNone) settled.error = error;
-    settled.is_stale =
-        settled.is_stale || (result && result->front().verdict == metadata::CommandVerdict::kStaleGroup);
-  }
-  co_return settled;
-}
-
-struct Committed {
-  CommitAnswer answer{};
-  bool is_stale = false;  // the group may have had another owner meanwhile
-};
-
-Task<Committed> await_commit(GroupProposals proposals, MonotonicTime deadline) {
-  Committed committed{.answer = {.error = proposals.error}};
-  CommitAnswer& answer = committed.answer;
   for (size_t i = 0; i < proposals.waiting.size(); ++i) {
     metadata::ProposeResult result = co_await await_one(proposals.waiting[i], deadline);
     GroupErrc error = result ? error_of(result->front().verdict) : failure_of(result.error().code);
     if (result) {
       const metadata::CommandOutcome& outcome = result->front();
+      // Only commits name a generation.
       bool is_absent = error == GroupErrc::kIllegalGeneration && outcome.group_version == 0;
       if (is_absent) error = GroupErrc::kGroupIdNotFound;
       for (uint32_t index : outcome.unknown_partitions) {
-        answer.unknown.push_back(proposals.first_offsets[i] + index);
+        settled.unknown.push_back(proposals.first_offsets[i] + index);
       }
-      if (outcome.verdict == metadata::CommandVerdict::kStaleGroup) committed.is_stale = true;
+      if (outcome.verdict == metadata::CommandVerdict::kStaleGroup) settled.is_stale = true;
     }
-    if (answer.error == GroupErrc::kNone) answer.error = error;
+    if (settled.error == GroupErrc::kNone) settled.error = error;
   }
-  co_return committed;
+  co_return settled;
 }
 
 }  // namespace
@@ -203,15 +187,15 @@ Task<GroupProposals> GroupCoordinator::propose_commit(std::shared_ptr<const Comm
 
 Task<CommitAnswer> GroupCoordinator::commit(CommitRequest request, MonotonicTime deadline) {
   auto shared = std::make_shared<const CommitRequest>(std::move(request));
-  Committed committed;
+  Settled settled;
   Judged judged;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     GroupProposals proposals = co_await propose_commit(shared, judged, deadline);
     judged = proposals.judged;
-    committed = co_await await_commit(std::move(proposals), deadline);
-    if (!committed.is_stale) break;
+    settled = co_await await_proposals(std::move(proposals), deadline);
+    if (!settled.is_stale) break;
   }
-  co_return committed.answer;
+  co_return CommitAnswer{.error = settled.error, .unknown = std::move(settled.unknown)};
 }
 
 Task<std::vector<FetchedOffsets>> GroupCoordinator::offsets(std::vector<OffsetQuery> queries) {

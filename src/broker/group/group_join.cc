@@ -9,11 +9,8 @@ namespace {
 using metadata::GroupPhase;
 
 size_t bytes_brought(const JoinRequest& request) {
-  size_t bytes = request.client_id.size() + request.client_host.size() + request.instance.value_or("").size();
-  for (const auto& protocol : request.protocols) {
-    bytes += kBytesPerProtocol + protocol.name.size() + protocol.metadata.size();
-  }
-  return bytes;
+  return request.client_id.size() + request.client_host.size() + request.instance.value_or("").size() +
+         bytes_of(request.protocols);
 }
 
 uint32_t milliseconds(int32_t value) { return static_cast<uint32_t>(std::max(value, 0)); }
@@ -98,7 +95,7 @@ bool Group::fits_into_memory(const JoinRequest& request) const {
   size_t before = 0;
   size_t after = bytes_brought(request);
   if (const Member* known = find_known(request)) {
-    before = bytes_of(known->details) + known->details.instance_id.value_or("").size();
+    before = bytes_of(known->details);
   } else {
     after += kBytesEach + request.fresh_id.size();
   }

@@ -16,8 +16,7 @@ class Filler {
     metadata::SavedMember saved{.id = member.id};
     bool has_other_details = stored == nullptr || stored->details != member.details;
     if (has_other_details) {
-      size_t bytes = bytes_of(member.details) + member.details.instance_id.value_or("").size();
-      if (take(bytes)) {
+      if (take(bytes_of(member.details))) {
         saved.details = member.details;
       } else if (stored == nullptr) {
         return;

@@ -26,42 +26,42 @@ void LogAudit::catch_up() {
   for (; records_seen_ < records.size(); ++records_seen_) {
     const SimMetadataLog::Record& record = records[records_seen_];
     metadata::ApplyOutcome outcome = state_.apply(record.position, record.bytes.view());
-    judge(record, outcome);
     judge_snapshot(record.position, outcome);
-    if (group_watch_ != nullptr) tell_of_groups(record, outcome);
+    if (outcome.verdict != EntryVerdict::kApplied) continue;
+    auto entry = metadata::decode_entry(record.bytes.view());
+    if (!entry) {
+      findings_.add(fmt::format("the malformed entry at {} was applied", record.position));
+      continue;
+    }
+    judge(*entry, record.position, outcome);
+    if (group_watch_ != nullptr) tell_of_groups(*entry, record.committed_at, outcome);
   }
 }
 
-void LogAudit::judge(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome) {
-  if (outcome.verdict != EntryVerdict::kApplied) return;
-  auto entry = metadata::decode_entry(record.bytes.view());
-  if (!entry) {
-    findings_.add(fmt::format("the malformed entry at {} was applied", record.position));
-    return;
-  }
-  bool is_excused = excused_.contains(entry->nonce);
-  if (entry->incarnation.value() == 0) {
-    judge_registration(*entry, record.position);
+void LogAudit::judge(const metadata::Entry& entry, LogPosition at, const metadata::ApplyOutcome& outcome) {
+  bool is_excused = excused_.contains(entry.nonce);
+  if (entry.incarnation.value() == 0) {
+    judge_registration(entry, at);
   } else {
-    judge_sender(*entry, record.position);
+    judge_sender(entry, at);
   }
-  for (size_t i = 0; i < entry->commands.size(); ++i) {
+  for (size_t i = 0; i < entry.commands.size(); ++i) {
     const metadata::CommandOutcome& done = outcome.commands.at(i);
-    if (const auto* commit = std::get_if<metadata::CommitObject>(&entry->commands[i])) {
-      judge_commit(*commit, done, record.position, is_excused);
+    if (const auto* commit = std::get_if<metadata::CommitObject>(&entry.commands[i])) {
+      judge_commit(*commit, done, at, is_excused);
     }
     if (done.verdict != CommandVerdict::kDone) continue;
-    auto sender = writers_.find(entry->incarnation);
+    auto sender = writers_.find(entry.incarnation);
     if (sender != writers_.end()) {
-      judge_group(entry->commands[i], done, sender->second.broker, record.position);
+      judge_group(entry.commands[i], done, sender->second.broker, at);
     }
-    if (const auto* fence = std::get_if<metadata::FenceBroker>(&entry->commands[i])) {
+    if (const auto* fence = std::get_if<metadata::FenceBroker>(&entry.commands[i])) {
       auto writer = writers_.find(fence->incarnation);
       if (writer != writers_.end()) writer->second.is_live = false;
     }
-    if (const auto* advance = std::get_if<metadata::AdvanceGcFence>(&entry->commands[i])) {
+    if (const auto* advance = std::get_if<metadata::AdvanceGcFence>(&entry.commands[i])) {
       findings_.require(advance->epoch > fence_, "the GC fence fell from {} to {} at {}", fence_,
-                        advance->epoch, record.position);
+                        advance->epoch, at);
       fence_ = advance->epoch;
     }
   }

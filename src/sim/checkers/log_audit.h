@@ -54,7 +54,7 @@ class LogAudit {
     bool is_live = true;
   };
 
-  void judge(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome);
+  void judge(const metadata::Entry& entry, LogPosition at, const metadata::ApplyOutcome& outcome);
   void judge_sender(const metadata::Entry& entry, LogPosition at);
   void judge_registration(const metadata::Entry& entry, LogPosition at);
   void judge_snapshot(LogPosition at, const metadata::ApplyOutcome& outcome);
@@ -64,7 +64,7 @@ class LogAudit {
                  const metadata::RunOutcome& outcome, LogPosition at, bool is_excused);
   void judge_group(const metadata::Command& command, const metadata::CommandOutcome& outcome, BrokerId sender,
                    LogPosition at);
-  void tell_of_groups(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome);
+  void tell_of_groups(const metadata::Entry& entry, MonotonicTime at, const metadata::ApplyOutcome& outcome);
   template <class GroupCommand>
   void judge_owner(const GroupCommand& command, BrokerId sender, LogPosition at);
   void forget_lost_groups();

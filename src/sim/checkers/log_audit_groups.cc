@@ -32,15 +32,14 @@ void LogAudit::judge_group(const metadata::Command& command, const metadata::Com
   }
 }
 
-void LogAudit::tell_of_groups(const SimMetadataLog::Record& record, const metadata::ApplyOutcome& outcome) {
-  if (outcome.has_broker_change) group_watch_->owners_changed(state_, record.committed_at);
-  if (outcome.verdict != metadata::EntryVerdict::kApplied) return;
-  auto entry = metadata::decode_entry(record.bytes.view());
-  for (size_t i = 0; entry && i < entry->commands.size(); ++i) {
-    const auto* save = std::get_if<metadata::SaveGroup>(&entry->commands[i]);
+void LogAudit::tell_of_groups(const metadata::Entry& entry, MonotonicTime at,
+                              const metadata::ApplyOutcome& outcome) {
+  if (outcome.has_broker_change) group_watch_->owners_changed(state_, at);
+  for (size_t i = 0; i < entry.commands.size(); ++i) {
+    const auto* save = std::get_if<metadata::SaveGroup>(&entry.commands[i]);
     if (save == nullptr || outcome.commands.at(i).verdict != metadata::CommandVerdict::kDone) continue;
     const metadata::GroupView* view = state_.find_group(save->group);
-    if (view != nullptr) group_watch_->saved(*view, record.committed_at);
+    if (view != nullptr) group_watch_->saved(*view, at);
   }
 }
 

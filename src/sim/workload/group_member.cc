@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/workload/cluster_options.h"
+
 namespace varve::sim {
 
 using client::ClientErrc;
@@ -27,19 +29,6 @@ bool says_not_stored(const client::ClientError& error) {
 bool is_expected(const client::ClientError& error) {
   return error.is_retriable() || error.cause == ClientErrc::kStopped ||
          error.is(ErrorCode::kFencedInstanceId);
-}
-
-client::ClusterOptions cluster_options(const WorkloadContext& context, std::string name, Random& random) {
-  client::ClusterOptions options;
-  for (const std::string& host : context.hosts) options.bootstrap.push_back({host, kKafkaPort});
-  options.client_id = std::move(name);
-  options.connect_timeout = 2s;
-  options.request_timeout = kRequestTimeout;
-  options.metadata_age_max = 10s;
-  options.choose_version = [&random](protocol::ApiKey, client::VersionRange range) {
-    return static_cast<int16_t>(random.between(range.low, range.high));
-  };
-  return options;
 }
 
 client::GroupConsumerOptions consumer_options(const GroupOptions& group, size_t number) {
@@ -119,7 +108,7 @@ struct GroupMember::Program {
         random(member.random_.fork()),
         scribe(member.context_, member.history_, member.causes_, member.options_.name, member.host()),
         cluster(member.node_.process(), member.node_.process().io(0),
-                cluster_options(member.context_, member.host(), random)),
+                cluster_options(member.context_, member.host(), kRequestTimeout, random)),
         consumer(cluster, consumer_options(member.options_, member.number_), &scribe) {}
 
   const uint64_t life;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/workload/cluster_options.h"
 #include "sim/workload/record_maker.h"
 
 namespace varve::sim {
@@ -49,11 +50,9 @@ Producer::Producer(WorkloadContext& context, Process& process, ProducerOptions o
 }
 
 client::ClusterOptions Producer::cluster_options() {
-  client::ClusterOptions options;
-  for (const std::string& host : client_.context().hosts) options.bootstrap.push_back({host, kKafkaPort});
-  options.client_id = name();
+  client::ClusterOptions options =
+      sim::cluster_options(client_.context(), name(), options_.client.request_timeout, client_.random());
   options.connect_timeout = KafkaClient::kConnectTimeout;
-  options.request_timeout = options_.client.request_timeout;
   // Partitions may have been added.
   options.metadata_age_max = 5s;
   options.backoff_min = 20ms;

@@ -1,6 +1,7 @@
 #include "sim/workload/simple_group.h"
 
 #include "protocol/messages/delete_groups.h"
+#include "sim/workload/cluster_options.h"
 
 namespace varve::sim {
 
@@ -22,21 +23,9 @@ SimpleGroup::SimpleGroup(WorkloadContext& context, Process& process, GroupHistor
     : client_(context, process, "simple consumer"),
       history_(history),
       options_(std::move(options)),
-      cluster_(process, client_.executor(), cluster_options()),
+      cluster_(process, client_.executor(),
+               cluster_options(context, client_.name(), kRequestTimeout, client_.random())),
       offsets_(cluster_, options_.name) {}
-
-client::ClusterOptions SimpleGroup::cluster_options() {
-  client::ClusterOptions options;
-  for (const std::string& host : client_.context().hosts) options.bootstrap.push_back({host, kKafkaPort});
-  options.client_id = client_.name();
-  options.connect_timeout = 2s;
-  options.request_timeout = kRequestTimeout;
-  options.metadata_age_max = 10s;
-  options.choose_version = [this](protocol::ApiKey, client::VersionRange range) {
-    return static_cast<int16_t>(client_.random().between(range.low, range.high));
-  };
-  return options;
-}
 
 void SimpleGroup::start() {
   client_.scope().spawn(client_.executor(), "commit as nobody", change_loop());

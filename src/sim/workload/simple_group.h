@@ -26,7 +26,6 @@ class SimpleGroup {
   bool is_finished() const { return is_finished_; }
 
  private:
-  client::ClusterOptions cluster_options();
   runtime::Task<> change_loop();
   runtime::Task<> commit();
   runtime::Task<> destroy();
