@@ -64,7 +64,7 @@ struct Limits {
 
   // Consumer groups.
   size_t groups_in_memory_max = 100'000;       // those with members, or that somebody joins
-  size_t group_memory_bytes_max = 256 * kMiB;  // of them all; above it nobody new joins
+  size_t group_memory_bytes_max = 256 * kMiB;  // of them all; nobody brings or is given what exceeds it
   size_t group_members_max = 5'000;  // whatever group.max.size says; and ids given out, of one group
   size_t group_member_bytes_max = 256 * kKiB;  // what a member brings with it, or is assigned
 

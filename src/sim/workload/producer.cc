@@ -122,10 +122,13 @@ void Producer::write() {
   }
 }
 
+bool Producer::is_there(BrokerId broker) {
+  return broker.value() >= 0 && static_cast<size_t>(broker.value()) < client_.context().hosts.size();
+}
+
 BrokerId Producer::route(const client::TopicPartition&, BrokerId leader) {
   // A stray writer registers a broker that nobody runs, and the cluster names it as any other.
-  bool is_there = leader.value() < static_cast<int32_t>(client_.context().hosts.size());
-  return options_.switch_per_mille == 0 && is_there ? leader : broker_;
+  return options_.switch_per_mille == 0 && is_there(leader) ? leader : broker_;
 }
 
 void Producer::unreachable(BrokerId broker) { look_elsewhere(broker); }
@@ -248,7 +251,8 @@ void Producer::resolved(const ProducedBatch& batch, const ClientResult<Delivery>
 }
 
 std::string Producer::who(BrokerId broker) {
-  return fmt::format("{} to {}", client_.context().hosts.at(static_cast<size_t>(broker.value())), name());
+  CHECK(is_there(broker), "a batch went to broker {}, where route() sends none", broker);
+  return fmt::format("{} to {}", client_.context().hosts[static_cast<size_t>(broker.value())], name());
 }
 
 }  // namespace varve::sim

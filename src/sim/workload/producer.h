@@ -56,6 +56,8 @@ class Producer : private client::ProducerListener {
   // The first time that it is sent it gets its place in the history.
   Send& send_of(const client::ProducedBatch& batch);
   uint64_t number_of(const client::Cluster::ConnectionPtr& connection);
+  // Whether somebody runs that broker.
+  bool is_there(BrokerId broker);
   void look_elsewhere(BrokerId than);
   std::string who(BrokerId broker);
   bool by_id() const { return options_.version >= 13; }
