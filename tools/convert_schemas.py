@@ -20,7 +20,7 @@ APIS = """
 Produce Fetch ListOffsets Metadata OffsetCommit OffsetFetch FindCoordinator JoinGroup Heartbeat LeaveGroup
 SyncGroup DescribeGroups ListGroups ApiVersions CreateTopics DeleteTopics DeleteRecords InitProducerId
 OffsetForLeaderEpoch DescribeConfigs AlterConfigs DescribeLogDirs CreatePartitions DeleteGroups
-IncrementalAlterConfigs OffsetDelete DescribeCluster DescribeTopicPartitions
+IncrementalAlterConfigs OffsetDelete DescribeCluster DescribeTopicPartitions SaslHandshake SaslAuthenticate
 """.split()
 
 # Lowest version to take from OLD_JAR.

@@ -25,6 +25,8 @@
 #include "protocol/messages/offset_delete.h"
 #include "protocol/messages/offset_fetch.h"
 #include "protocol/messages/offset_for_leader_epoch.h"
+#include "protocol/messages/sasl_authenticate.h"
+#include "protocol/messages/sasl_handshake.h"
 #include "protocol/messages/sync_group.h"
 
 namespace varve::broker {
@@ -167,6 +169,10 @@ void DenyAllTest::add_cluster() {
     // Before 3 there is no field for it.
     return version < 3 ? ErrorCode::kClusterAuthorizationFailed : reply.error_code;
   });
+  // Nobody is asked who a client is, on a listener without SASL.
+  auto code_of = [](const auto& reply, int16_t) { return reply.error_code; };
+  add(protocol::SaslHandshakeRequest(), ErrorCode::kIllegalSaslState, code_of);
+  add(protocol::SaslAuthenticateRequest(), ErrorCode::kIllegalSaslState, code_of);
 }
 
 void DenyAllTest::add_groups() {

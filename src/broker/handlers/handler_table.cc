@@ -183,6 +183,8 @@ const HandlerTable::Row HandlerTable::Row::kRows[] = {
         Access{Operation::kDescribe, ResourceType::kCluster}),
     make_admin<protocol::DeleteGroupsRequest, handle_delete_groups>(
         Access{Operation::kDelete, ResourceType::kGroup}),
+    make<protocol::SaslHandshakeRequest, handle_sasl_handshake>(std::nullopt),
+    make<protocol::SaslAuthenticateRequest, handle_sasl_authenticate>(std::nullopt),
 };
 
 struct HandlerTable::Meters {

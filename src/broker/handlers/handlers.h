@@ -34,6 +34,8 @@
 #include "protocol/messages/offset_fetch.h"
 #include "protocol/messages/offset_for_leader_epoch.h"
 #include "protocol/messages/produce.h"
+#include "protocol/messages/sasl_authenticate.h"
+#include "protocol/messages/sasl_handshake.h"
 #include "protocol/messages/sync_group.h"
 
 namespace varve::broker {
@@ -130,5 +132,10 @@ HandlerTask<protocol::ListGroupsResponse> handle_list_groups(Services& services,
 HandlerTask<protocol::DeleteGroupsResponse> handle_delete_groups(Services& services,
                                                                  const RequestContext& context,
                                                                  protocol::DeleteGroupsRequest request);
+HandlerTask<protocol::SaslHandshakeResponse> handle_sasl_handshake(Services& services,
+                                                                   const RequestContext& context,
+                                                                   protocol::SaslHandshakeRequest request);
+HandlerTask<protocol::SaslAuthenticateResponse> handle_sasl_authenticate(
+    Services& services, const RequestContext& context, protocol::SaslAuthenticateRequest request);
 
 }  // namespace varve::broker

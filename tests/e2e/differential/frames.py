@@ -45,7 +45,7 @@ def no_requests(side):
                          ("no client id", header(18, 0, client=b"\xff\xff")), ("client id of -2", header(18, 0, client=b"\xff\xfe")),
                          ("a client id that is no text", header(18, 0, client=b"\0\2\xff\xfe")),
                          ("an API of controllers", header(52, 0) + b"\0" * 20), ("an API of brokers", header(4, 0)),
-                         ("SASL out of place", header(36, 0) + b"\0\0\0\0")):
+                         ("a SASL token alone", b"\0user\0word")):
         side.raw(NO_API, 0, frame, label)
     for size in (-1, -2**31, 2**31 - 1, 104_857_601):
         side.raw_bytes(NO_API, 0, struct.pack(">i", size) + b"x" * 50, f"a frame of {size}")

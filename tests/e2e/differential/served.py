@@ -9,11 +9,12 @@ KAFKA = {
     "Produce": (0, 0, 13), "Fetch": (1, 4, 18), "ListOffsets": (2, 1, 11), "Metadata": (3, 0, 13),
     "OffsetCommit": (8, 2, 10), "OffsetFetch": (9, 1, 10), "FindCoordinator": (10, 0, 6), "JoinGroup": (11, 0, 9),
     "Heartbeat": (12, 0, 4), "LeaveGroup": (13, 0, 5), "SyncGroup": (14, 0, 5), "DescribeGroups": (15, 0, 6),
-    "ListGroups": (16, 0, 5), "ApiVersions": (18, 0, 5), "CreateTopics": (19, 2, 7), "DeleteTopics": (20, 1, 6),
-    "DeleteRecords": (21, 0, 2), "InitProducerId": (22, 0, 5), "OffsetForLeaderEpoch": (23, 2, 4),
-    "DescribeConfigs": (32, 1, 4), "AlterConfigs": (33, 0, 2), "DescribeLogDirs": (35, 1, 5),
-    "CreatePartitions": (37, 0, 3), "DeleteGroups": (42, 0, 3), "IncrementalAlterConfigs": (44, 0, 1),
-    "OffsetDelete": (47, 0, 0), "DescribeCluster": (60, 0, 2), "DescribeTopicPartitions": (75, 0, 0),
+    "ListGroups": (16, 0, 5), "SaslHandshake": (17, 0, 1), "ApiVersions": (18, 0, 5), "CreateTopics": (19, 2, 7),
+    "DeleteTopics": (20, 1, 6), "DeleteRecords": (21, 0, 2), "InitProducerId": (22, 0, 5),
+    "OffsetForLeaderEpoch": (23, 2, 4), "DescribeConfigs": (32, 1, 4),
+    "AlterConfigs": (33, 0, 2), "DescribeLogDirs": (35, 1, 5),
+    "SaslAuthenticate": (36, 0, 2), "CreatePartitions": (37, 0, 3), "DeleteGroups": (42, 0, 3),
+    "IncrementalAlterConfigs": (44, 0, 1), "OffsetDelete": (47, 0, 0), "DescribeCluster": (60, 0, 2), "DescribeTopicPartitions": (75, 0, 0),
 }
 # The lowest version of each API that KafScale serves.
 KAFSCALE = {
