@@ -10,6 +10,7 @@ namespace {
 
 using protocol::ErrorCode;
 using protocol::ProduceRequest;
+using protocol::SliceChain;
 using protocol::records::BatchHeader;
 using runtime::Task;
 using sim::BatchSpec;
@@ -41,6 +42,31 @@ TEST_F(ProduceTest, C028AFreshProducersFirstSequenceOtherThan0IsRefused) {
     }
     EXPECT_EQ((co_await produce(client, "t", sim::idempotent_batch(init.producer_id, 0))).base_offset,
               Offset(0));
+  });
+}
+
+TEST_F(ProduceTest, RecordsOfANegativeSizeAreNoRecords) {
+  start_brokers(1);
+  run([&]() -> Task<> {
+    RawClient client = co_await connect();
+    co_await create(client, "t");
+    ProduceRequest request = produce_request("t", {{0, Slice()}});
+    request.topic_data[0].partition_data[0].records.reset();
+    for (int16_t version = 3; version <= 8; ++version) {
+      for (uint8_t last : {0xff, 0xfe, 0x00}) {
+        // The size is the last of the request: -1 for null, -2, -256.
+        SliceChain frame;
+        for (Slice& part : protocol::request_frame(request, version, 7, "test"))
+          frame.append(std::move(part));
+        Slice bytes = frame.joined();
+        bool is_sent = co_await client.send({with_byte(bytes, bytes.size() - 1, last)});
+        EXPECT_TRUE(is_sent);
+        auto reply = co_await client.expect<ProduceRequest>(7, version);
+        EXPECT_TRUE(reply) << "version " << version << " closes the connection";
+        if (!reply) co_return;
+        EXPECT_EQ(reply->responses.at(0).partition_responses.at(0).error_code, ErrorCode::kInvalidRecord);
+      }
+    }
   });
 }
 

@@ -21,7 +21,7 @@ GOOD = {"GroupId": "edges-group", "Groups": "edges-group", "GroupsNames": "edges
 TOPIC_FIELDS = ("Name", "Topic", "TopicName", "TopicNames", "ResourceName")
 # Waits as long as it says; needs what is for transactions.
 LEFT_OUT = (("Fetch", "MaxWaitMs"), ("InitProducerId", "TransactionalId"), ("Produce", "TransactionalId"))
-# Kafka gives no answer at all to the first (records.producing has it), the second asks for all that there is.
+# Kafka gives no answer at all to the first (records_of_no_size has it), the second asks for all that there is.
 NO_SIZE = (("Produce", "Records"), ("DescribeLogDirs", "Topics"))
 # Kafka's controller gives up on the request or does it, whichever comes first.
 NO_END = (("CreateTopics", "timeoutMs"), ("CreatePartitions", "TimeoutMs"), ("DeleteTopics", "TimeoutMs"))
@@ -147,6 +147,26 @@ def sizes_that_are_none(side):
                 for label, size in sizes.items():
                     side.raw(shape.api, shape.version, header(shape) + shape.with_size(place, size),
                              f"{shown(place)} of {label}")
+
+
+@script("Produce")
+def records_of_no_size(side):
+    """Null, and what Kafka takes for null: it never answers, nor anything else on the connection."""
+    topic = "edges-of-records"
+    topic_id = side.topic(topic)
+    for version in side.versions("Produce"):
+        shape = Shape("Produce", version, topic, topic_id, side.epoch)
+        place, = (place for place, field in shape.places if field.name == "Records")
+
+        def send(size, label="", hangs_on_kafka=True, shape=shape, place=place):
+            side.raw("Produce", shape.version, header(shape) + shape.with_size(place, size),
+                     f"{label}records of size {size}", hangs_on_kafka)
+        send(20_000, hangs_on_kafka=False)  # more than there is
+        for size in (-1, -2, -2**31) if version < shape.message.flexible else (-1,):
+            send(size)
+        shape.good["Acks"] = 0
+        if version in (3, 9):
+            send(-1, "acks 0, ")
 
 
 @script()

@@ -111,10 +111,6 @@ def producing(side):
         name += "-twice"
         topic_id = side.topic(name)
         ask("partition twice", [(name, topic_id, 0, good), (name, topic_id, 0, good)])
-    name = "produce-null"
-    values = produce(side, 9, "", [(name, side.topic(name), 0, None)])
-    side.send("Produce", 9, values, on="null")
-    side.note("Produce", 9, "null", answers=side.has_answer("null", 3))
 
 
 @script("Produce", "InitProducerId")

@@ -12,6 +12,7 @@ from harness.wire import Connection
 
 # Longer than any answer takes, also on a machine that is busy building.
 ANSWER_SECONDS_MAX = 60
+_SILENCE_SECONDS = 1
 NO_API = "no API"
 BROKE = "the script broke"
 # A topic that is there, and that no script names.
@@ -142,12 +143,14 @@ class Side:
         """Records what a script found out in another way than by a reply."""
         self._record(api, version, {}, label, facts)
 
-    def raw(self, api, version, frame, label):
-        """Sends bytes as a frame on a connection of their own, and records what comes: its bytes, or a hang-up."""
-        self.raw_bytes(api, version, struct.pack(">i", len(frame)) + frame, label)
+    def raw(self, api, version, frame, label, hangs_on_kafka=False):
+        """Sends bytes as a frame on a connection of their own, and records what comes: its bytes, or a hang-up. Where
+        Kafka never answers, that is waited for only shortly."""
+        seconds = _SILENCE_SECONDS if self.is_kafka and hangs_on_kafka else ANSWER_SECONDS_MAX
+        self.raw_bytes(api, version, struct.pack(">i", len(frame)) + frame, label, seconds)
 
-    def raw_bytes(self, api, version, data, label):
-        with Connection(self.broker.port, ANSWER_SECONDS_MAX) as connection:
+    def raw_bytes(self, api, version, data, label, seconds=ANSWER_SECONDS_MAX):
+        with Connection(self.broker.port, seconds) as connection:
             try:
                 connection.socket.sendall(data)
                 correlation, reader = connection.receive()
