@@ -18,6 +18,8 @@ constexpr Duration kLookInterval = 1s;
 constexpr size_t kSaveBytesMax = 128 * 1024;
 // Of how many comings and goings of brokers it is known whose groups were whose. A proposal seldom outlasts one.
 constexpr size_t kOwnersKept = 16;
+// Looked through in one job of the core, which others wait for.
+constexpr size_t kGroupsAtOnce = 1000;
 
 // A group in memory has its id in three places.
 size_t bytes_for_id(std::string_view id) { return Group::kBytesEach + 3 * id.size(); }
@@ -56,7 +58,7 @@ GroupTable::GroupTable(runtime::Runtime& runtime, metadata::MetadataClient& clie
 void GroupTable::start() {
   is_running_ = true;
   note_owners(true);
-  reconcile(false);
+  begin_walk();
   look_at_ = runtime_.now() + kLookInterval;
   set_timer();
 }
@@ -86,14 +88,17 @@ GroupTable::Entry* GroupTable::find(std::string_view id) {
 }
 
 GroupTable::Entry& GroupTable::load(const metadata::GroupView& view) {
-  metadata::GroupView known = view;
+  std::optional<metadata::GroupView> forgotten;
   if (config_.bugs.new_owner_forgets_members) {
-    known.members.clear();
-    known.phase = GroupPhase::kEmpty;
+    forgotten = view;
+    forgotten->members.clear();
+    forgotten->phase = GroupPhase::kEmpty;
   }
-  auto [at, is_new] = entries_.try_emplace(view.id, Group(known, config_, runtime_.now()), ++last_serial_);
+  Group group(forgotten ? *forgotten : view, config_, runtime_.now());
+  auto [at, is_new] = entries_.try_emplace(view.id, std::move(group), ++last_serial_);
   CHECK(is_new, "group {} is in memory already", view.id);
   at->second.version = view.version;
+  at->second.owners = client_.state().owners_version();
   count(at->second);
   return at->second;
 }
@@ -104,14 +109,20 @@ GroupTable::Entry* GroupTable::open(const std::string& id) {
   if (const metadata::GroupView* view = client_.state().find_group(id)) return &load(*view);
   if (bytes_for_id(id) > bytes_room()) return nullptr;
   auto [at, is_new] = entries_.try_emplace(id, Group(id, config_), ++last_serial_);
+  at->second.owners = client_.state().owners_version();
   count(at->second);
   return &at->second;
 }
 
 void GroupTable::on_applied(const metadata::ApplyOutcome& outcome) {
   if (!is_running_ || !(outcome.has_broker_change || outcome.is_reload)) return;
+  uint64_t owners = owners_.back().first;
   note_owners(outcome.is_reload);
-  reconcile(outcome.is_reload);
+  if (outcome.is_reload) {
+    reconcile(owners);
+  } else {
+    begin_walk();
+  }
 }
 
 void GroupTable::note_owners(bool is_reload) {
@@ -123,21 +134,79 @@ void GroupTable::note_owners(bool is_reload) {
 
 bool GroupTable::has_owned_since(std::string_view id, uint64_t version) const {
   auto since = std::ranges::find(owners_, version, [](const auto& one) { return one.first; });
+  uint64_t hash = hash64(id);
   return since != owners_.end() && std::all_of(since, owners_.end(), [&](const auto& one) {
-           auto owner = rendezvous_owner(hash64(id), one.second);
+           auto owner = rendezvous_owner(hash, one.second);
            return owner != one.second.end() && *owner == broker_;
          });
 }
 
-void GroupTable::reconcile(bool is_reload) {
+bool GroupTable::is_kept(const Entry& entry) const {
+  return entry.owners == client_.state().owners_version() || has_owned_since(entry.group.id(), entry.owners);
+}
+
+bool GroupTable::keep(Entry& entry) {
+  if (is_kept(entry)) {
+    entry.owners = client_.state().owners_version();
+    return true;
+  }
+  if (!entry.is_in_limbo) drop(entry, GroupErrc::kNotCoordinator);
+  return false;
+}
+
+void GroupTable::begin_walk() {
+  walk_ = {.number = walk_.number + 1, .is_on = true};
+  if (walk_on()) scope_.spawn(runtime_.io(0), "look through groups", walk(walk_.number));
+}
+
+runtime::Task<> GroupTable::walk(uint64_t number) {
+  for (bool goes_on = true; goes_on;) {
+    goes_on = co_await runtime::call(
+        runtime_.core(), [this, number] { return is_running_ && walk_.number == number && walk_on(); });
+  }
+}
+
+bool GroupTable::walk_on() {
+  size_t left = kGroupsAtOnce;
+  if (!walk_.is_loading) drop_next(left);
+  if (walk_.is_loading) load_next(left);
+  groups_gauge_.set(static_cast<double>(entries_.size()));
+  return walk_.is_on;
+}
+
+void GroupTable::drop_next(size_t& left) {
+  auto at = entries_.lower_bound(walk_.from);
+  // To drop a group may erase it, and load it anew.
+  for (; at != entries_.end() && left > 0; --left) keep((at++)->second);
+  walk_.is_loading = at == entries_.end();
+  walk_.from = walk_.is_loading ? "" : at->first;
+}
+
+void GroupTable::load_next(size_t& left) {
+  const auto& groups = client_.state().groups();
+  auto at = groups.lower_bound(walk_.from);
+  for (; at != groups.end() && left > 0; --left, ++at) {
+    const auto& [id, view] = *at;
+    if (!view.members.empty() && !entries_.contains(id) && owns(id)) arm(load(view));
+  }
+  walk_.is_on = at != groups.end();
+  walk_.from = walk_.is_on ? at->first : "";
+}
+
+void GroupTable::reconcile(uint64_t owners) {
+  walk_ = {.number = walk_.number + 1};
   const metadata::State& state = client_.state();
   std::vector<std::string> gone;
   for (auto& [id, entry] : entries_) {
     const metadata::GroupView* view = state.find_group(id);
-    // After a reload memory holds only if it is what the state has.
-    bool is_stale = is_reload && !entry.is_in_limbo &&
-                    (entry.is_saving || entry.version != (view == nullptr ? 0 : view->version));
-    if (is_stale || !owns(id)) gone.push_back(id);
+    // Memory holds only if it is what the state has, and if it was this broker's when that was last known.
+    bool is_stale = !entry.is_in_limbo && (entry.is_saving || entry.owners != owners ||
+                                           entry.version != (view == nullptr ? 0 : view->version));
+    if (is_stale || !owns(id)) {
+      gone.push_back(id);
+    } else {
+      entry.owners = state.owners_version();
+    }
   }
   for (const std::string& id : gone) {
     Entry* entry = find(id);
@@ -240,6 +309,7 @@ void GroupTable::saved(const std::string& id, uint64_t serial, uint64_t revision
     reload(id);
     return;
   }
+  if (!keep(*entry)) return;
   bool is_stored = result && result->front().verdict == metadata::CommandVerdict::kDone;
   // A broker came or went, and the group stayed this one's and as it was.
   bool is_only_late = result && result->front().verdict == metadata::CommandVerdict::kStaleGroup &&
@@ -330,6 +400,7 @@ void GroupTable::wake() {
     deadlines_.erase(deadlines_.begin());
     CHECK(entry != nullptr, "a deadline of no group");
     entry->armed = MonotonicTime::never();
+    if (!keep(*entry)) continue;
     entry->group.advance(now);
     settle(*entry);
   }

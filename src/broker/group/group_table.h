@@ -84,8 +84,17 @@ struct DeletionStart {
 // are held until what they come from is applied here. If it is not, the group is dropped, all who wait are told to look
 // for the coordinator again, and the group is loaded anew from the state.
 //
-// The owner of a group is the one that the state names. Whom another broker took a group from drops it with the entry
-// that made the other the owner, and the other loads it with that entry: members go on in their generation.
+// The owner of a group is the one that the state names, from the entry on that made it so. Whom another broker took a
+// group from drops it, and the other loads it: members go on in their generation. Who has many groups looks through them
+// in several jobs, and nobody notices, since
+// - a group that is not this broker's any more is refused by admit(), which asks the state;
+// - every use of a group in memory, by a request, its timer or the end of a save, first asks whether it has been this
+//   broker's all the time since that was last seen, keep(), and drops it if not, though it be this broker's again: another
+//   one may have changed it meanwhile, and told its members so;
+// - a request to a group that is not in memory yet loads it, in find_usable();
+// - what was proposed before the change and comes behind it is refused by apply (Entry's `owners`).
+// So a walk only does early what a use would do; and another change begins it anew, so that its end finds all as they
+// are to be.
 //
 // Core only, but for the constructor. Life: made by GroupCoordinator, start(), stop(), destroy.
 class GroupTable {
@@ -126,6 +135,8 @@ class GroupTable {
 
     Group group;
     uint64_t serial;  // of this life in memory
+    uint64_t owners =
+        0;  // State::owners_version() when it was last seen to have been this broker's all the time
     size_t bytes_counted = 0;
     uint64_t saved_revision = 0;
     uint64_t version = 0;             // of the group in state that memory builds on
@@ -139,6 +150,13 @@ class GroupTable {
     bool is_clean() const { return saved_revision == group.revision(); }
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
+  // Through all groups, after brokers came or went: first those in memory, then those of the state.
+  struct Walk {
+    uint64_t number = 0;  // another one has begun if it is not the same any more
+    bool is_on = false;
+    bool is_loading = false;
+    std::string from{};  // the next group
+  };
 
   // kNone: this broker is the one to ask, and can tell.
   GroupErrc admit(std::string_view id) const;
@@ -151,8 +169,19 @@ class GroupTable {
   // Brings a group of the state into memory, or makes one; nullptr: there is no room.
   Entry* open(const std::string& id);
   Entry& load(const metadata::GroupView& view);
-  // Loads what this broker owns now and drops what it does not own any more.
-  void reconcile(bool is_reload);
+  // Whether it has been this broker's since that was last seen.
+  bool is_kept(const Entry& entry) const;
+  // False: it has not, and is dropped, or loaded anew, or in limbo. To be asked before every use of a group in memory.
+  bool keep(Entry& entry);
+  // Loads what this broker owns now and drops what it does not own any more, some at once and the rest in later jobs.
+  void begin_walk();
+  runtime::Task<> walk(uint64_t number);
+  // The next groups; false: there are no more.
+  bool walk_on();
+  void drop_next(size_t& left);
+  void load_next(size_t& left);
+  // After a reload, all in one job, as the reload was. `owners`: what State::owners_version() was before it.
+  void reconcile(uint64_t owners);
   // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now, or of
   // what was asked of it when this was `judged`.
   Entry* find_usable(std::string_view id, GroupErrc& error, Judged judged = {});
@@ -211,6 +240,7 @@ class GroupTable {
   // Commits and deletions proposed, by a part of the group's hash: two groups that share a number cost a repetition, no more.
   std::array<uint64_t, 1024> changes_{};
   Entries entries_;
+  Walk walk_;
   size_t bytes_ = 0;                                           // of all groups, with their ids
   std::set<std::pair<MonotonicTime, std::string>> deadlines_;  // Entry::armed
   std::unique_ptr<runtime::Timer> timer_;

@@ -97,11 +97,17 @@ GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error
   bool is_overtaken =
       is_repeated && (!has_owned_since(id, judged.owners) || changes_of(id) != judged.changes);
   if (is_overtaken) error = GroupErrc::kNotCoordinator;
+  if (error != GroupErrc::kNone) return nullptr;
   Entry* entry = find(id);
-  if (error == GroupErrc::kNone && entry != nullptr && entry->is_in_limbo) {
-    error = GroupErrc::kCoordinatorNotAvailable;
+  if (entry != nullptr && !keep(*entry)) entry = find(id);
+  // The walk may not have come to it yet.
+  if (entry == nullptr && walk_.is_on) {
+    reload(std::string(id));
+    entry = find(id);
   }
-  return error == GroupErrc::kNone ? entry : nullptr;
+  if (entry == nullptr || !entry->is_in_limbo) return entry;
+  error = GroupErrc::kCoordinatorNotAvailable;
+  return nullptr;
 }
 
 uint64_t& GroupTable::changes_of(std::string_view id) { return changes_.at(hash64(id) % changes_.size()); }
@@ -266,12 +272,13 @@ void GroupTable::describe(const std::string& id, Completion<DescribedGroup> done
 
 std::vector<ListedGroup> GroupTable::list() const {
   std::vector<ListedGroup> listed;
+  auto is_known = [this](const Entry& entry) { return !entry.is_in_limbo && is_kept(entry); };
   for (const auto& [id, entry] : entries_) {
-    if (!entry.is_in_limbo) listed.push_back({id, entry.group.protocol_type(), entry.group.phase()});
+    if (is_known(entry)) listed.push_back({id, entry.group.protocol_type(), entry.group.phase()});
   }
   for (const auto& [id, view] : client_.state().groups()) {
     auto known = entries_.find(id);
-    bool is_listed = known != entries_.end() && !known->second.is_in_limbo;
+    bool is_listed = known != entries_.end() && is_known(known->second);
     if (!is_listed && owns(id)) listed.push_back({id, view.protocol_type, view.phase});
   }
   return listed;
