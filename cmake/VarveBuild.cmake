@@ -38,9 +38,10 @@ if(VARVE_SANITIZE)
   add_compile_options(-fsanitize=${VARVE_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${VARVE_SANITIZE})
 endif()
-if(VARVE_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
+# What tells a fuzzer which code an input has reached: -fsanitize=fuzzer-no-link by its parts, as that name itself would
+# forbid to share precompiled headers with what has none of it.
+set(VARVE_FUZZ_OPTIONS -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table -fno-builtin-memcmp
+                       -fno-builtin-bcmp)
 
 if(VARVE_TESTS)
   enable_testing()
@@ -79,7 +80,8 @@ set(VARVE_TEST_OPTIONS -O0)
 #
 # Makes the library varve_<name> from the .cc files of the current folder (not of its subfolders), and from
 # the files beside them, told apart by suffix: one test program <name>_test from all x_test.cc, one libFuzzer
-# program per x_fuzz.cc (preset fuzz), one benchmark program per x_bench.cc.
+# program per x_fuzz.cc (preset asan; the library counts then what is reached in it), one benchmark program per
+# x_bench.cc.
 # DEPS are the only libraries it may use; the order of folders is checked by tools/tidy.py.
 function(varve_module name)
   cmake_parse_arguments(ARG "" "" "DEPS;TEST_DEPS;SOURCES" ${ARGN})
@@ -98,6 +100,9 @@ function(varve_module name)
     add_library(varve_${name} STATIC ${sources})
     target_include_directories(varve_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/src")
     target_link_libraries(varve_${name} PUBLIC ${ARG_DEPS})
+    if(VARVE_FUZZ AND fuzzers)
+      target_compile_options(varve_${name} PRIVATE ${VARVE_FUZZ_OPTIONS})
+    endif()
     varve_precompile(varve_${name} LIBRARY)
   else()
     add_library(varve_${name} INTERFACE)
@@ -121,6 +126,7 @@ function(varve_module name)
     foreach(file ${fuzzers})
       get_filename_component(program "${file}" NAME_WE)
       add_executable(${name}_${program} "${file}")
+      target_compile_options(${name}_${program} PRIVATE ${VARVE_FUZZ_OPTIONS})
       target_link_libraries(${name}_${program} PRIVATE varve_${name} ${ARG_TEST_DEPS} -fsanitize=fuzzer)
     endforeach()
   endif()

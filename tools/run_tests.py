@@ -219,19 +219,19 @@ def stage_tsan(context):
 
 
 def build_fuzz(context, is_patient):
-    programs = targets_of("fuzz", FUZZERS)
+    programs = targets_of("asan", FUZZERS)
     if not programs:
         raise BuildFailed("there is no target x_fuzz")
-    build("fuzz", programs, is_patient)
+    build("asan", programs, is_patient)
 
 
 def stage_fuzz(context):
     with ThreadPoolExecutor(int(JOBS)) as pool:
-        return list(pool.map(lambda program: fuzz(context, program), targets_of("fuzz", FUZZERS)))
+        return list(pool.map(lambda program: fuzz(context, program), targets_of("asan", FUZZERS)))
 
 
 def fuzz(context, program):
-    path = next(path for path in (ROOT / "build/fuzz").rglob(program) if path.is_file() and os.access(path, os.X_OK))
+    path = next(path for path in (ROOT / "build/asan").rglob(program) if path.is_file() and os.access(path, os.X_OK))
     log = log_path(f"fuzz-{program}")
     log.unlink(missing_ok=True)
     corpus = ROOT / "build" / "fuzz-corpus" / program
