@@ -65,6 +65,7 @@ struct Limits {
   // Consumer groups.
   size_t groups_in_memory_max = 100'000;       // those with members, or that somebody joins
   size_t group_memory_bytes_max = 256 * kMiB;  // of them all; nobody brings or is given what exceeds it
+  size_t groups_per_job_max = 1'000;           // that one job of the core looks through, while others wait
   size_t group_members_max = 5'000;  // whatever group.max.size says; and ids given out, of one group
   size_t group_member_bytes_max = 256 * kKiB;  // what a member brings with it, or is assigned
 
@@ -115,6 +116,7 @@ struct Limits {
     limits.proposals_waiting_max = 16;
     limits.groups_in_memory_max = 8;
     limits.group_memory_bytes_max = 64 * kKiB;
+    limits.groups_per_job_max = 1;
     limits.group_members_max = 8;
     limits.group_member_bytes_max = 4 * kKiB;
     limits.topics_max = 16;

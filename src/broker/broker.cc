@@ -77,6 +77,7 @@ GroupConfig group_config(const Settings& settings, PlantedBugs bugs) {
   config.member_bytes_max = settings.limits.group_member_bytes_max;
   config.groups_max = settings.limits.groups_in_memory_max;
   config.bytes_max = settings.limits.group_memory_bytes_max;
+  config.groups_per_job = settings.limits.groups_per_job_max;
   config.offsets_retention = settings.offsets_retention;
   config.bugs = bugs;
   return config;

@@ -7,7 +7,7 @@ namespace {
 class GroupWalkTest : public GroupsTest {
  protected:
   static constexpr size_t kGroups = 5'000;
-  static constexpr size_t kGroupsAtOnce = 1'000;
+  static constexpr size_t kGroupsAtOnce = Limits().groups_per_job_max;
 
   static metadata::Command save_command(size_t number, uint64_t owners) {
     metadata::SaveGroup save;

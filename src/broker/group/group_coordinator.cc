@@ -12,9 +12,6 @@ using runtime::Task;
 // Of an entry that another one has overtaken.
 constexpr int kAttemptsMax = 3;
 
-// Of those that one request names, in one job of the core, which others wait for.
-constexpr size_t kGroupsAtOnce = 1000;
-
 // Until the log takes what it has once refused.
 constexpr Duration kLimitsRetryInterval = 30s;
 
@@ -23,11 +20,11 @@ GroupErrc failure_of(metadata::ProposeErrc cause) {
                                                : GroupErrc::kNotCoordinator;
 }
 
-// Runs `each(i)` on the core for 0 to `count` - 1, and lets others have their turn in between.
+// Runs `each(i)` on the core for 0 to `count` - 1, `at_once` in one job, so that others have their turn in between.
 template <class Each>
-Task<> for_each_on_core(runtime::Runtime& runtime, size_t count, Each each) {
-  for (size_t begin = 0; begin < count; begin += kGroupsAtOnce) {
-    co_await runtime::call(runtime.core(), [&each, begin, end = std::min(count, begin + kGroupsAtOnce)] {
+Task<> for_each_on_core(runtime::Runtime& runtime, size_t count, size_t at_once, Each each) {
+  for (size_t begin = 0; begin < count; begin += at_once) {
+    co_await runtime::call(runtime.core(), [&each, begin, end = std::min(count, begin + at_once)] {
       for (size_t i = begin; i < end; ++i) each(i);
     });
   }
@@ -179,6 +176,7 @@ Task<GroupProposals> GroupCoordinator::propose_commit(std::shared_ptr<const Comm
         runtime_, deadline, GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable},
         [this, request, is_certain, judged](auto done) { table_.commit(request, is_certain, judged, done); });
     if (proposals.error != GroupErrc::kUncertain) co_return proposals;
+    judged = proposals.judged;
     if (!co_await sync_with_log(deadline)) {
       co_return GroupProposals{.error = GroupErrc::kCoordinatorNotAvailable};
     }
@@ -201,11 +199,13 @@ Task<CommitAnswer> GroupCoordinator::commit(CommitRequest request, MonotonicTime
 Task<std::vector<FetchedOffsets>> GroupCoordinator::offsets(std::vector<OffsetQuery> queries) {
   std::vector<FetchedOffsets> all;
   all.reserve(queries.size());
-  co_await for_each_on_core(runtime_, queries.size(), [this, &queries, &all](size_t i) {
-    FetchedOffsets& fetched = all.emplace_back(table_.offsets(queries[i]));
-    // Consumers before 3.9 know no other way to be told to come back.
-    if (fetched.error == GroupErrc::kCoordinatorNotAvailable) fetched.error = GroupErrc::kNotCoordinator;
-  });
+  co_await for_each_on_core(runtime_, queries.size(), config_.groups_per_job,
+                            [this, &queries, &all](size_t i) {
+                              FetchedOffsets& fetched = all.emplace_back(table_.offsets(queries[i]));
+                              // Consumers before 3.9 know no other way to be told to come back.
+                              if (fetched.error == GroupErrc::kCoordinatorNotAvailable)
+                                fetched.error = GroupErrc::kNotCoordinator;
+                            });
   co_return all;
 }
 
@@ -214,9 +214,9 @@ Task<std::vector<DescribedGroup>> GroupCoordinator::describe(std::vector<std::st
   std::vector<Completion<DescribedGroup>> waiting(groups.size());
   bool is_certain = co_await sync_with_log(deadline);
   if (is_certain) {
-    co_await for_each_on_core(runtime_, groups.size(), [this, &groups, &waiting](size_t i) {
-      table_.describe(groups[i], waiting[i]);
-    });
+    co_await for_each_on_core(
+        runtime_, groups.size(), config_.groups_per_job,
+        [this, &groups, &waiting](size_t i) { table_.describe(groups[i], waiting[i]); });
   }
   std::vector<DescribedGroup> described;
   for (const auto& one : waiting) {
@@ -259,9 +259,9 @@ Task<std::vector<GroupErrc>> GroupCoordinator::remove(std::vector<std::string> g
   }
   // Many at once, so that they share entries.
   std::vector<Completion<GroupProposals>> started(groups.size());
-  co_await for_each_on_core(runtime_, groups.size(), [this, &groups, &started](size_t i) {
-    table_.remove(groups[i], {}, started[i]);
-  });
+  co_await for_each_on_core(
+      runtime_, groups.size(), config_.groups_per_job,
+      [this, &groups, &started](size_t i) { table_.remove(groups[i], {}, started[i]); });
   for (size_t i = 0; i < groups.size(); ++i) {
     errors.push_back(co_await remove_one(groups[i], started[i], deadline));
   }

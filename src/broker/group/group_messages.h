@@ -57,7 +57,8 @@ struct GroupConfig {
   size_t names_bytes_max = metadata::kMaxEntryBytes - 257 * 1024;
   // In memory: those with members, or that somebody joins.
   size_t groups_max = 100'000;
-  size_t bytes_max = 256 << 20;  // of all groups in memory; nobody brings or is given what would exceed it
+  size_t bytes_max = 256 << 20;   // of all groups in memory; nobody brings or is given what would exceed it
+  size_t groups_per_job = 1'000;  // looked through by one job of the core, which others wait for
   // offsets.retention.minutes, which the state has; nullopt: it stays as it is there.
   std::optional<Duration> offsets_retention{};
   PlantedBugs bugs{};

@@ -132,6 +132,8 @@ void Group::sync(SyncRequest request, SyncReply reply, MonotonicTime now) {
   if (missing_syncs_.empty()) sync_ends_ = MonotonicTime::never();
   wait_in_sync(member, std::move(reply));
   if (phase_ == Phase::kStable) {
+    // It lives, though Apache Kafka lets its session go on as it was.
+    expect_heartbeat(member, now);
     answer(member, {.protocol_type = protocol_type_, .protocol = protocol_, .assignment = member.assignment});
   } else if (member.id == leader_) {
     accept_assignments(std::move(request), now);

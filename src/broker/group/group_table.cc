@@ -16,10 +16,9 @@ using metadata::GroupPhase;
 constexpr Duration kLookInterval = 1s;
 // Of details and assignments in one save; the rest of an entry is for ids, and for one large member.
 constexpr size_t kSaveBytesMax = 128 * 1024;
-// Of how many comings and goings of brokers it is known whose groups were whose. A proposal seldom outlasts one.
+// Of how many comings and goings of brokers it is known whose groups were whose. A proposal seldom outlasts one. Where
+// more come before a walk has got to a group, that is dropped and loaded anew: who waits has to ask again.
 constexpr size_t kOwnersKept = 16;
-// Looked through in one job of the core, which others wait for.
-constexpr size_t kGroupsAtOnce = 1000;
 
 // A group in memory has its id in three places.
 size_t bytes_for_id(std::string_view id) { return Group::kBytesEach + 3 * id.size(); }
@@ -116,10 +115,9 @@ GroupTable::Entry* GroupTable::open(const std::string& id) {
 
 void GroupTable::on_applied(const metadata::ApplyOutcome& outcome) {
   if (!is_running_ || !(outcome.has_broker_change || outcome.is_reload)) return;
-  uint64_t owners = owners_.back().first;
   note_owners(outcome.is_reload);
   if (outcome.is_reload) {
-    reconcile(owners);
+    reconcile();
   } else {
     begin_walk();
   }
@@ -167,7 +165,7 @@ runtime::Task<> GroupTable::walk(uint64_t number) {
 }
 
 bool GroupTable::walk_on() {
-  size_t left = kGroupsAtOnce;
+  size_t left = config_.groups_per_job;
   if (!walk_.is_loading) drop_next(left);
   if (walk_.is_loading) load_next(left);
   groups_gauge_.set(static_cast<double>(entries_.size()));
@@ -193,20 +191,17 @@ void GroupTable::load_next(size_t& left) {
   walk_.from = walk_.is_on ? at->first : "";
 }
 
-void GroupTable::reconcile(uint64_t owners) {
+void GroupTable::reconcile() {
   walk_ = {.number = walk_.number + 1};
   const metadata::State& state = client_.state();
   std::vector<std::string> gone;
   for (auto& [id, entry] : entries_) {
     const metadata::GroupView* view = state.find_group(id);
-    // Memory holds only if it is what the state has, and if it was this broker's when that was last known.
-    bool is_stale = !entry.is_in_limbo && (entry.is_saving || entry.owners != owners ||
+    // Memory holds only if it is what the state has, and if no broker came or went since: nobody knows any more whose it
+    // was meanwhile.
+    bool is_stale = !entry.is_in_limbo && (entry.is_saving || entry.owners != state.owners_version() ||
                                            entry.version != (view == nullptr ? 0 : view->version));
-    if (is_stale || !owns(id)) {
-      gone.push_back(id);
-    } else {
-      entry.owners = state.owners_version();
-    }
+    if (is_stale || !owns(id)) gone.push_back(id);
   }
   for (const std::string& id : gone) {
     Entry* entry = find(id);
@@ -395,7 +390,9 @@ void GroupTable::set_timer() {
 void GroupTable::wake() {
   MonotonicTime now = runtime_.now();
   look_for_progress();
-  while (!is_stalled_ && !deadlines_.empty() && deadlines_.begin()->first <= now) {
+  // Those that are left are due at once, in another job.
+  for (size_t left = config_.groups_per_job;
+       left > 0 && !is_stalled_ && !deadlines_.empty() && deadlines_.begin()->first <= now; --left) {
     Entry* entry = find(deadlines_.begin()->second);
     deadlines_.erase(deadlines_.begin());
     CHECK(entry != nullptr, "a deadline of no group");

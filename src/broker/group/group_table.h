@@ -22,10 +22,10 @@
 
 namespace varve::broker {
 
-// What a proposal of a commit or a deletion built on.
+// What a commit or a deletion built on when it was looked at, or proposed.
 struct Judged {
-  uint64_t owners = 0;   // State::owners_version(); 0: nothing was proposed
-  uint64_t changes = 0;  // GroupTable's count for that group, with this one
+  uint64_t owners = 0;   // State::owners_version(); 0: it was not looked at yet
+  uint64_t changes = 0;  // GroupTable's count for that group, with this one if it was proposed
 };
 
 // What was proposed, or why nothing was.
@@ -79,7 +79,8 @@ struct DeletionStart {
   std::set<std::string> subscribed{};
 };
 
-// Groups with members are in memory from the moment when the broker owns them, others while somebody joins them. Memory
+// Groups with members are in memory soon after the broker owns them, or once they are asked for; others while somebody
+// joins them. Memory
 // runs ahead of the log: what changed in a group is proposed at once, one proposal of a group at a time, and its answers
 // are held until what they come from is applied here. If it is not, the group is dropped, all who wait are told to look
 // for the coordinator again, and the group is loaded anew from the state.
@@ -88,7 +89,7 @@ struct DeletionStart {
 // group from drops it, and the other loads it: members go on in their generation. Who has many groups looks through them
 // in several jobs, and nobody notices, since
 // - a group that is not this broker's any more is refused by admit(), which asks the state;
-// - every use of a group in memory, by a request, its timer or the end of a save, first asks whether it has been this
+// - whatever a group in memory answers or changes, by a request, its timer or the end of a save, first asks whether it has been this
 //   broker's all the time since that was last seen, keep(), and drops it if not, though it be this broker's again: another
 //   one may have changed it meanwhile, and told its members so;
 // - a request to a group that is not in memory yet loads it, in find_usable();
@@ -171,22 +172,29 @@ class GroupTable {
   Entry& load(const metadata::GroupView& view);
   // Whether it has been this broker's since that was last seen.
   bool is_kept(const Entry& entry) const;
-  // False: it has not, and is dropped, or loaded anew, or in limbo. To be asked before every use of a group in memory.
+  // False: it has not, and is in limbo or gone: `entry` is no more, and another one may stand under its id. To be asked
+  // before every use of a group in memory.
   bool keep(Entry& entry);
   // Loads what this broker owns now and drops what it does not own any more, some at once and the rest in later jobs.
   void begin_walk();
+  // Its jobs, one after the other: no coroutine lives on the core, and the scope that waits for this one ends before the
+  // table does.
   runtime::Task<> walk(uint64_t number);
   // The next groups; false: there are no more.
   bool walk_on();
   void drop_next(size_t& left);
   void load_next(size_t& left);
-  // After a reload, all in one job, as the reload was. `owners`: what State::owners_version() was before it.
-  void reconcile(uint64_t owners);
+  // After a reload, all in one job, as the reload was.
+  void reconcile();
   // The group's entry; nullptr with kNone: it is not in memory. An error if nothing can be said of the group now, or of
   // what was asked of it when this was `judged`.
   Entry* find_usable(std::string_view id, GroupErrc& error, Judged judged = {});
   // For a commit or deletion that is proposed now.
   Judged note_change(std::string_view id);
+  // As it is now, for what is looked at again later.
+  Judged judge(std::string_view id);
+  // Whether since it was `judged` the group has been another broker's, or something was proposed for it.
+  bool is_overtaken(std::string_view id, Judged judged);
   uint64_t& changes_of(std::string_view id);
   // The same for a request of a member of one generation, with the error that the group has for it; nullptr also if that
   // is not certain yet.

@@ -93,10 +93,7 @@ std::vector<metadata::DeleteOffsets> delete_commands(metadata::DeleteOffsets com
 
 GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error, Judged judged) {
   error = admit(id);
-  bool is_repeated = judged.owners != 0;
-  bool is_overtaken =
-      is_repeated && (!has_owned_since(id, judged.owners) || changes_of(id) != judged.changes);
-  if (is_overtaken) error = GroupErrc::kNotCoordinator;
+  if (is_overtaken(id, judged)) error = GroupErrc::kNotCoordinator;
   if (error != GroupErrc::kNone) return nullptr;
   Entry* entry = find(id);
   if (entry != nullptr && !keep(*entry)) entry = find(id);
@@ -110,10 +107,20 @@ GroupTable::Entry* GroupTable::find_usable(std::string_view id, GroupErrc& error
   return nullptr;
 }
 
+bool GroupTable::is_overtaken(std::string_view id, Judged judged) {
+  bool was_looked_at = judged.owners != 0;
+  return was_looked_at && (!has_owned_since(id, judged.owners) || changes_of(id) != judged.changes);
+}
+
 uint64_t& GroupTable::changes_of(std::string_view id) { return changes_.at(hash64(id) % changes_.size()); }
 
 Judged GroupTable::note_change(std::string_view id) {
-  return {.owners = client_.state().owners_version(), .changes = ++changes_of(id)};
+  ++changes_of(id);
+  return judge(id);
+}
+
+Judged GroupTable::judge(std::string_view id) {
+  return {.owners = client_.state().owners_version(), .changes = changes_of(id)};
 }
 
 template <class Request>
@@ -206,14 +213,22 @@ void GroupTable::leave(const LeaveRequest& request, Completion<LeaveAnswer> done
 void GroupTable::commit(std::shared_ptr<const CommitRequest> request, bool is_certain, Judged judged,
                         Completion<GroupProposals> done) {
   GroupErrc error = GroupErrc::kNone;
-  Entry* entry = find_usable(request->group, error, judged);
+  Entry* entry = find_usable(request->group, error);
   if (error == GroupErrc::kNone) {
     bool is_stored = client_.state().find_group(request->group) != nullptr;
     error = check_commit(entry == nullptr ? nullptr : &entry->group, is_stored, request->member,
                          request->generation);
-    if (error != GroupErrc::kNone && !is_certain) error = GroupErrc::kUncertain;
+    if (error != GroupErrc::kNone && !is_certain) {
+      // It is looked at again after a while, in which its client may have sent another one.
+      done.set({.error = GroupErrc::kUncertain, .judged = judge(request->group)});
+      return;
+    }
+    if (error == GroupErrc::kNone && is_overtaken(request->group, judged)) {
+      done.set({.error = GroupErrc::kNotCoordinator});
+      return;
+    }
   }
-  if (entry == nullptr || error == GroupErrc::kUncertain) {
+  if (entry == nullptr) {
     if (error != GroupErrc::kNone) {
       done.set({.error = error});
       return;

@@ -259,6 +259,14 @@ TEST_F(GroupTest, C067WhoWaitsInAJoinIsNotRemovedByItsSession) {
   EXPECT_EQ(fresh.get().error, GroupErrc::kNone);
 }
 
+TEST_F(GroupTest, WhoAsksForItsAssignmentAgainIsHeard) {
+  stable(1);
+  for (int i = 0; i < 3; ++i) {
+    pass(9s);
+    EXPECT_EQ(sync("m1").get().error, GroupErrc::kNone);
+  }
+}
+
 TEST_F(GroupTest, C067WhoWaitsInASyncIsNotRemovedByItsSession) {
   JoinRequest slow = request();
   slow.rebalance_timeout_ms = 300'000;

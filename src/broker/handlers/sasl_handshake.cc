@@ -2,8 +2,7 @@
 
 namespace varve::broker {
 
-// Where a listener has SASL, its connections answer this before a request gets here. So it is out of place, and names no
-// mechanisms, as in Kafka.
+// No listener has SASL, so it is out of place, and names no mechanisms, as in Kafka.
 HandlerTask<protocol::SaslHandshakeResponse> handle_sasl_handshake(
     Services& /*services*/, const RequestContext& /*context*/, protocol::SaslHandshakeRequest /*request*/) {
   co_return protocol::SaslHandshakeResponse{.error_code = protocol::ErrorCode::kIllegalSaslState};
