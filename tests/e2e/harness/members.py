@@ -17,7 +17,7 @@ LEAVE_SECONDS_MAX = 60
 
 class Event(NamedTuple):
     time: int  # ms
-    kind: str  # assigned, revoked, record, committed, refused, left
+    kind: str  # assigned, revoked, record, committed, refused, unreachable, left
     places: dict = {}  # (topic, partition) to an offset or None, but for records
     topic: str = ""
     record: object = None

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"time"
@@ -208,6 +209,9 @@ func (d *driver) Member(group string, topics []string, options map[string]string
 	settings := []kgo.Opt{
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topics...), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.SessionTimeout(session(options)), kgo.HeartbeatInterval(500 * time.Millisecond),
+		// A broker that is killed before its first answer would else be taken for one that wants SASL, and the member
+		// would give up its place.
+		kgo.AlwaysRetryEOF(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.OnPartitionsAssigned(func(_ context.Context, client *kgo.Client, places map[string][]int32) {
 			member, generation := client.GroupMetadata()
@@ -247,6 +251,10 @@ func consumeOnce(client *kgo.Client, log *lines.MemberLog) error {
 	for _, failed := range fetches.Errors() {
 		// That it looks for the group again is told as an error too.
 		var session *kgo.ErrGroupSession
+		var dial *net.OpError
+		if errors.As(failed.Err, &session) && errors.As(failed.Err, &dial) {
+			log.Unreachable(failed.Err)
+		}
 		if !errors.Is(failed.Err, context.DeadlineExceeded) && !errors.As(failed.Err, &session) {
 			return fmt.Errorf("%s %d: %w", failed.Topic, failed.Partition, failed.Err)
 		}

@@ -104,6 +104,13 @@ func (log *MemberLog) Refused(err error) {
 	log.write("refused", strings.Join(strings.Fields(err.Error()), " "))
 }
 
+// Unreachable notes that the client gave up its place in the group, since nobody answered.
+func (log *MemberLog) Unreachable(err error) {
+	log.mutex.Lock()
+	defer log.mutex.Unlock()
+	log.write("unreachable", strings.Join(strings.Fields(err.Error()), " "))
+}
+
 // Left notes that the member has left the group.
 func (log *MemberLog) Left() {
 	log.mutex.Lock()
