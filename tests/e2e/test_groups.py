@@ -155,7 +155,8 @@ class Groups(unittest.TestCase):
 
     def test_1_two_members_share_the_partitions(self):
         for group in self.groups:
-            group.join(self.broker.bootstrap, SHORT_SESSION_MS)
+            # One of each will be killed. A static one is to be back in time, however slow the machine is.
+            group.join(self.broker.bootstrap, SESSION_MS if group.is_static else SHORT_SESSION_MS)
             group.join(self.broker.bootstrap)
         self.each(Group.is_shared)
         self.wait_until_read()
