@@ -11,7 +11,7 @@ set -euo pipefail
 
 build_packages=(
   clang-19 libclang-rt-19-dev mold ccache cmake ninja-build git python3
-  libboost1.81-dev libsqlite3-dev
+  libboost1.81-dev libsqlite3-dev libssl-dev
   libzstd-dev liblz4-dev libsnappy-dev zlib1g-dev libxxhash-dev
   libfmt-dev libcli11-dev
 )

@@ -40,8 +40,8 @@ MODES = ("quick", "normal", "long")
 EXCLUDED_LABELS = {"quick": "^(slow|long)$", "normal": "^long$", "long": ""}
 # ThreadSanitizer is for the code where threads meet, above all a whole broker used from many threads (app_varve_test);
 # the rest runs on one executor and the simulator covers it.
-TSAN_TARGETS = re.compile(r"^(runtime|runtime_asio|runtime_http|object_store_fs|metadata_log_sqlite|storage_ingest|"
-                          r"storage_fetch|broker_server|app_varve)_test$")
+TSAN_TARGETS = re.compile(r"^(runtime|runtime_asio|runtime_http|runtime_tls|object_store_fs|metadata_log_sqlite|"
+                          r"storage_ingest|storage_fetch|broker_server|app_varve)_test$")
 FUZZERS = re.compile(r"_fuzz$")
 
 

@@ -20,6 +20,7 @@ enum class NetErrc : uint8_t {
   kAddressInUse,  // listen() only
   kBadAddress,    // cannot be parsed or looked up
   kNoResources,   // out of descriptors or memory
+  kUntrusted,     // TLS only: the other side does not prove who it is, or speaks no TLS that is safe
 };
 using NetError = ErrorOf<NetErrc>;
 template <class T>

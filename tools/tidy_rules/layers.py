@@ -59,6 +59,7 @@ SYSTEM_HEADERS = [
     ("boost/asio", ("runtime/asio/",), "use the seam in runtime/"),
     ("boost/beast", ("runtime/http/", "runtime/asio/"), "use runtime/http/"),
     ("thread", ("runtime/asio/",), "use the seam in runtime/ (spawn, offload)"),
+    ("openssl/ssl", ("runtime/tls/",), "use runtime/tls/"),
     ("sqlite3.h", ("metadata/log/",), "SQLite belongs to the metadata log's host"),
     ("grpc", ("metadata/log/",), "etcd belongs to the metadata log's host"),
     ("format", (), "libstdc++ 12 has none; use fmt"),
@@ -118,8 +119,8 @@ def _quoted_include(path, name, headers):
         return f'"{name}" does not exist'  # only protocol/ has generated headers
     if is_test(name) and path.endswith(".cc") and not is_test(path):
         return f'"{name}" is for tests only'
-    # Tests of any folder may run on the simulated world; nothing else may know it.
-    if top == "sim" and is_test(path):
+    # Tests of any folder may run on the simulated world, which nothing else may know, and on the real one.
+    if is_test(path) and (top == "sim" or name.startswith("runtime/asio/")):
         return None
     if not _may_include(path, name):
         folder = path.rpartition("/")[0]
