@@ -13,7 +13,7 @@ build_packages=(
   clang-19 libclang-rt-19-dev mold ccache cmake ninja-build git python3
   libboost1.81-dev libsqlite3-dev libssl-dev
   libzstd-dev liblz4-dev libsnappy-dev zlib1g-dev libxxhash-dev
-  libfmt-dev libcli11-dev
+  libfmt-dev libcli11-dev libpugixml-dev
 )
 client_packages=(kcat)
 test_packages=(

@@ -1,5 +1,5 @@
-// ObjectStore: where records live. One interface over a local folder, memory and the simulator's store (S3 comes
-// later); retrying and metering are decorators over it, never flags inside one.
+// ObjectStore: where records live. One interface over a bucket, a local folder, memory and the simulator's store;
+// retrying and metering are decorators over it, never flags inside one.
 #pragma once
 
 #include <cstdint>

@@ -85,6 +85,7 @@ Task<StoreResult<T>> RetryingStore::attempt(Call& call, Task<StoreResult<T>> tas
   MonotonicTime end = std::min(call.deadline, begin + limit);
   StoreResult<T> result = co_await runtime::with_deadline(end, std::move(task));
   if (result) {
+    has_problem_.store(false, std::memory_order_relaxed);
     bool is_quick = level > 0 && runtime_.now() - begin < attempt_limit(level - 1) / 2;
     if (is_quick) patience.compare_exchange_strong(level, level - 1, std::memory_order_relaxed);
   } else if (result.error().code == StoreErrc::kTimeout && runtime_.now() >= end) {
@@ -103,11 +104,22 @@ Duration RetryingStore::attempt_limit(uint32_t patience) const {
 Task<bool> RetryingStore::goes_on(Call& call, StoreError error) {
   if (is_outcome_unknown(error.code)) call.unknown = error;
   if (!is_retried(error.code) || (call.unknown && !call.may_repeat_unknown)) co_return false;
+  {
+    std::lock_guard lock(mutex_);
+    problem_ = std::move(error.message);
+    has_problem_.store(true, std::memory_order_relaxed);
+  }
   MonotonicTime when = runtime_.now() + call.backoff.next();
   if (when >= call.deadline) co_return false;
   if (co_await runtime::sleep_until(when) == runtime::Wake::kStopped) co_return false;
   count_retry(call.operation, reason_name(error.code));
   co_return true;
+}
+
+std::optional<std::string> RetryingStore::last_problem() const {
+  if (!has_problem_.load(std::memory_order_relaxed)) return std::nullopt;
+  std::lock_guard lock(mutex_);
+  return problem_;
 }
 
 void RetryingStore::count_retry(StoreOperation operation, std::string_view reason) {

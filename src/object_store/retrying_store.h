@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,6 +59,10 @@ class RetryingStore final : public ObjectStore {
                                             size_t max_keys) override;
   runtime::Task<StoreResult<std::vector<std::string>>> delete_many(std::vector<std::string> keys) override;
 
+  // Why attempts fail at present: what the newest that is tried again said; nullopt: one has succeeded since, or none
+  // failed. Any thread.
+  std::optional<std::string> last_problem() const;
+
  private:
   struct Call;
   template <class T>
@@ -86,6 +91,9 @@ class RetryingStore final : public ObjectStore {
   const RetryOptions options_;
   // How often attempts of the operation were given more time, at most kPatienceMax.
   std::array<std::atomic<uint32_t>, kStoreOperationCount> patience_{};
+  std::atomic<bool> has_problem_{false};
+  mutable std::mutex mutex_;
+  std::string problem_;
 };
 
 }  // namespace varve::object_store

@@ -155,6 +155,16 @@ TEST_F(RetryingStoreTest, WhatMayHealIsTriedAgainAndCountedByKind) {
   EXPECT_EQ(retries("get", "corrupt"), 1u);
 }
 
+TEST_F(RetryingStoreTest, TellsWhyAttemptsFailUntilOneSucceeds) {
+  EXPECT_EQ(store_->last_problem(), std::nullopt);
+  inner_.then = {.error = StoreErrc::kUnavailable, .has_effect = false};
+  EXPECT_FALSE(put());
+  EXPECT_EQ(store_->last_problem(), "as the script says");
+  inner_.then = {};
+  EXPECT_TRUE(put());
+  EXPECT_EQ(store_->last_problem(), std::nullopt);
+}
+
 TEST_F(RetryingStoreTest, AnswersAndWhatNeedsAPersonAreNotTriedAgain) {
   for (StoreErrc code : {StoreErrc::kNotFound, StoreErrc::kPreconditionFailed, StoreErrc::kInvalidRange,
                          StoreErrc::kNoSpace, StoreErrc::kDenied, StoreErrc::kBadRequest}) {
