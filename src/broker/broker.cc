@@ -233,10 +233,11 @@ runtime::Task<Result<void, BrokerError>> Broker::Impl::start() {
   gate.handlers = &parts->handlers;
   std::optional<JoinResult> joined = co_await join();
   if (!joined) {
-    co_return refuse(
-        BrokerError::Code::kTimeout,
+    std::string message =
         fmt::format("the metadata log was not joined within {} s (KAFSCALE_STARTUP_TIMEOUT_SEC)",
-                    std::chrono::duration_cast<std::chrono::seconds>(settings.startup_timeout).count()));
+                    std::chrono::duration_cast<std::chrono::seconds>(settings.startup_timeout).count());
+    if (auto problem = store.last_problem()) message += "; the object store fails: " + *problem;
+    co_return refuse(BrokerError::Code::kTimeout, std::move(message));
   }
   if (!*joined) co_return refuse(BrokerError::Code::kMetadata, std::move(joined->error().message));
   is_joined = true;

@@ -18,12 +18,12 @@
 #include "apps/varve/exit_codes.h"
 #include "apps/varve/line_sink.h"
 #include "apps/varve/process_metrics.h"
+#include "apps/varve/record_store.h"
 #include "apps/varve/version.h"
 #include "broker/broker.h"
 #include "broker/data_folder.h"
 #include "broker/settings/settings.h"
 #include "metadata/log/sqlite/sqlite_log.h"
-#include "object_store/fs/folder_store.h"
 #include "runtime/asio/asio_runtime.h"
 #include "runtime/asio/run_blocking.h"
 #include "runtime/task_scope.h"
@@ -31,9 +31,17 @@
 namespace varve::apps {
 namespace {
 
-// Where a PUT costs a disk sync only.
-constexpr Duration kFolderCommitInterval = 5ms;
-constexpr Duration kFolderFenceInterval = 60s;
+// What the broker stands on, and how its intervals fit what a PUT costs there: a disk's sync, or money.
+broker::BrokerWorld world_of(runtime::Runtime& runtime, RecordStore& records, metadata::MetadataLog& log) {
+  broker::BrokerWorld world{runtime, records.store(), log};
+  if (records.is_bucket()) {
+    world.snapshot_after_time = 10min;
+  } else {
+    world.commit_interval = 5ms;
+    world.fence_interval = 60s;
+  }
+  return world;
+}
 
 void complain(std::string_view sentence) { fmt::print(stderr, "varve: {}\n", sentence); }
 
@@ -72,9 +80,9 @@ void raise_descriptor_limit() {
 }
 
 // A disk that does not answer would not answer a second call either: there is one attempt, as long as it takes.
-broker::LoadedSettings for_a_folder(broker::LoadedSettings loaded) {
+broker::LoadedSettings for_its_store(broker::LoadedSettings loaded) {
   Limits& limits = loaded.settings.limits;
-  limits.object_attempt_max = limits.object_deadline_max;
+  if (loaded.settings.s3.bucket.empty()) limits.object_attempt_max = limits.object_deadline_max;
   return loaded;
 }
 
@@ -88,18 +96,17 @@ struct End {
 // One broker process, from settings to exit code.
 class BrokerProcess {
  public:
-  explicit BrokerProcess(broker::LoadedSettings loaded)
-      : loaded_(for_a_folder(std::move(loaded))),
+  BrokerProcess(broker::LoadedSettings loaded, RecordPlace place)
+      : loaded_(for_its_store(std::move(loaded))),
         settings_(loaded_.settings),
         runtime_({.io_threads = settings_.io_threads != 0 ? settings_.io_threads : usable_processors(),
                   .disk_threads = 8}),
         sink_(STDERR_FILENO, settings_.log_format),
         logger_(
             sink_, [this] { return runtime_.wall_now(); }, settings_.log_level, "broker"),
-        store_(runtime_, broker::store_options_in(settings_.data_folder, settings_.key_namespace)),
+        records_(runtime_, std::move(place)),
         log_(runtime_, broker::log_options_in(settings_.data_folder)),
-        broker_({runtime_, store_, log_, kFolderCommitInterval, kFolderFenceInterval}, settings_, logger_,
-                metrics_) {
+        broker_(world_of(runtime_, records_, log_), settings_, logger_, metrics_) {
     add_process_metrics(metrics_, runtime_);
   }
 
@@ -120,8 +127,7 @@ class BrokerProcess {
     // Nothing was served, so nothing has to be put in order.
     if (end.kind == End::Kind::kSignal) leave(kExitDone);
     fmt::print("{} serves Kafka on {}, HTTP on {}, with its data in {}\n", version_text(),
-               broker_.kafka_address().to_string(), broker_.http_address().to_string(),
-               settings_.data_folder);
+               broker_.kafka_address().to_string(), broker_.http_address().to_string(), records_.name());
     std::fflush(stdout);
 
     waiting_.spawn(io, "fatal", tell_fatal());
@@ -180,14 +186,13 @@ class BrokerProcess {
       co_return Opened(std::unexpected(fmt::format("cannot make the data folder {} (KAFSCALE_DATA_DIR): {}",
                                                    folder, made.error().message)));
     }
-    auto opened = co_await store_.open();
-    if (!opened) co_return Opened(std::unexpected(std::move(opened.error().message)));
-    co_return Opened();
+    co_return co_await records_.open();
   }
 
   runtime::Task<> stop() {
     co_await broker_.stop();
     co_await log_.close();
+    co_await records_.close();
     co_await waiting_.close();
   }
 
@@ -197,7 +202,7 @@ class BrokerProcess {
   LineSink sink_;
   Logger logger_;
   MetricRegistry metrics_;
-  object_store::FolderStore store_;
+  RecordStore records_;
   metadata::SqliteLog log_;
   broker::Broker broker_;
   runtime::Completion<End> started_;
@@ -216,7 +221,12 @@ int run_broker(const BrokerOptions& options) {
   if (!loaded) return kExitUsage;
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
-  BrokerProcess process(std::move(*loaded));
+  auto place = record_place_of(loaded->settings);
+  if (!place) {
+    complain(place.error());
+    return kExitUsage;
+  }
+  BrokerProcess process(std::move(*loaded), std::move(*place));
   return process.run();
 }
 

@@ -27,7 +27,7 @@ TEST(Invariant12, AWrongValueOfAnySettingStopsTheStartAndIsNamed) {
 }
 
 TEST(Invariant12, NothingThatThisProgramDoesNotHaveIsReplacedInSilence) {
-  for (std::string_view name : {"KAFSCALE_ETCD_ENDPOINTS", "KAFSCALE_S3_BUCKET", "KAFSCALE_ACL_JSON"}) {
+  for (std::string_view name : {"KAFSCALE_ETCD_ENDPOINTS", "KAFSCALE_S3_READ_BUCKET", "KAFSCALE_ACL_JSON"}) {
     EXPECT_FALSE(load_settings({{std::string(name), "something"}}, std::nullopt)) << name;
   }
   EXPECT_FALSE(load_settings({{"KAFSCALE_USE_MEMORY_S3", "true"}}, std::nullopt));

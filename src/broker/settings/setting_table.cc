@@ -122,6 +122,64 @@ void add_network(std::vector<SettingRow>& rows) {
        setting_readers::text(&Settings::rack)});
 }
 
+Reader text(std::string S3Settings::* member) {
+  return [member](std::string_view text, Settings& settings) -> std::optional<std::string> {
+    settings.s3.*member = std::string(text);
+    return std::nullopt;
+  };
+}
+
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html, with the capitals and underscores of old
+// buckets and other stores.
+std::optional<std::string> read_bucket(std::string_view text, Settings& settings) {
+  auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  };
+  if (text.size() < 3 || text.size() > 255 || !std::ranges::all_of(text, is_allowed))
+    return "no name of a bucket";
+  settings.s3.bucket = std::string(text);
+  return std::nullopt;
+}
+
+void add_s3(std::vector<SettingRow>& rows) {
+  auto group = SettingGroup::kStorage;
+  rows.push_back({group, "KAFSCALE_S3_BUCKET", "", "text", "", "3 to 255 of a-z A-Z 0-9 . _ -",
+                  "Bucket for records, of S3 or of a store that speaks its protocol. Not set: they lie in "
+                  "KAFSCALE_DATA_DIR.",
+                  read_bucket});
+  rows.push_back({group, "KAFSCALE_S3_REGION", "", "text", "us-east-1", "", "Region of the bucket.",
+                  text(&S3Settings::region)});
+  rows.push_back({group, "KAFSCALE_S3_ENDPOINT", "", "url", "", "https://host:port or http://host:port",
+                  "Where the store is. Not set: AWS's endpoint of the region.", text(&S3Settings::endpoint)});
+  rows.push_back(
+      {group, "KAFSCALE_S3_PATH_STYLE", "", "true/false", "", "",
+       "Names the bucket in the path of a request, not in the name of the host. Not set: true where "
+       "KAFSCALE_S3_ENDPOINT is set, else false.",
+       [](std::string_view text, Settings& settings) -> std::optional<std::string> {
+         settings.s3.path_style = setting_readers::parse_bool(text);
+         if (!settings.s3.path_style) return "neither true nor false";
+         return std::nullopt;
+       }});
+  rows.push_back({group, "KAFSCALE_S3_ACCESS_KEY", "", "text", "", "",
+                  "Access key. Not set: AWS_ACCESS_KEY_ID, with its two companions.",
+                  text(&S3Settings::access_key), true});
+  rows.push_back({group, "KAFSCALE_S3_SECRET_KEY", "", "text", "", "", "The access key's secret.",
+                  text(&S3Settings::secret_key), true});
+  rows.push_back({group, "KAFSCALE_S3_SESSION_TOKEN", "", "text", "", "",
+                  "Session token, of keys that are temporary.", text(&S3Settings::session_token), true});
+  rows.push_back({group, "AWS_ACCESS_KEY_ID", "", "text", "", "",
+                  "Access key, as AWS's tools name it; KAFSCALE_S3_ACCESS_KEY wins.",
+                  text(&S3Settings::aws_access_key), true});
+  rows.push_back({group, "AWS_SECRET_ACCESS_KEY", "", "text", "", "", "Its secret.",
+                  text(&S3Settings::aws_secret_key), true});
+  rows.push_back({group, "AWS_SESSION_TOKEN", "", "text", "", "", "Its session token.",
+                  text(&S3Settings::aws_session_token), true});
+  rows.push_back({group, "KAFSCALE_S3_KMS_ARN", "", "text", "", "",
+                  "Key of AWS KMS that objects are encrypted with. Not set: as the bucket has it.",
+                  text(&S3Settings::kms_key)});
+}
+
 void add_storage(std::vector<SettingRow>& rows) {
   auto group = SettingGroup::kStorage;
   rows.push_back(
@@ -130,6 +188,7 @@ void add_storage(std::vector<SettingRow>& rows) {
        setting_readers::text(&Settings::data_folder)});
   rows.push_back({group, "KAFSCALE_S3_NAMESPACE", "", "text", "default", "up to 200 of a-z A-Z 0-9 . _ -",
                   "First part of every object's key.", read_namespace});
+  add_s3(rows);
   int64_t cache_max = int64_t{1} << 40;
   rows.push_back({group, "KAFSCALE_CACHE_BYTES", "", "bytes", "1073741824", between(1 << 20, cache_max),
                   "Memory for records read lately. It is taken as it is needed.",
@@ -291,15 +350,6 @@ void add_later(std::vector<SettingRow>& rows) {
     SettingRow row{SettingGroup::kLater, env, "", "", "", allowed, what, later(neutral, what), is_secret};
     rows.push_back(std::move(row));
   };
-  for (std::string_view name : {"KAFSCALE_S3_BUCKET", "KAFSCALE_S3_ENDPOINT", "KAFSCALE_S3_KMS_ARN"}) {
-    add(name, {}, "objects in S3");
-  }
-  add("KAFSCALE_S3_REGION", {"us-east-1"}, "objects in S3");
-  add("KAFSCALE_S3_PATH_STYLE", kFalse, "objects in S3");
-  for (std::string_view name :
-       {"KAFSCALE_S3_ACCESS_KEY", "KAFSCALE_S3_SECRET_KEY", "KAFSCALE_S3_SESSION_TOKEN"}) {
-    add(name, {}, "objects in S3", true);
-  }
   for (std::string_view name :
        {"KAFSCALE_S3_READ_BUCKET", "KAFSCALE_S3_READ_REGION", "KAFSCALE_S3_READ_ENDPOINT"}) {
     add(name, {}, "a read replica of the bucket");

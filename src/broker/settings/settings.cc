@@ -140,6 +140,16 @@ std::optional<SettingsError> contradiction(const Settings& settings) {
         "smaller than KAFKA_SOCKET_REQUEST_MAX_BYTES, so that the largest request would wait for "
         "ever"};
   }
+  if (settings.s3.bucket.empty()) {
+    // Whoever set one of these wants a bucket, and would find his records on a disk. AWS's names may be there for others.
+    for (auto [name, value] : {std::pair{"KAFSCALE_S3_ENDPOINT", &settings.s3.endpoint},
+                               {"KAFSCALE_S3_ACCESS_KEY", &settings.s3.access_key},
+                               {"KAFSCALE_S3_SECRET_KEY", &settings.s3.secret_key},
+                               {"KAFSCALE_S3_SESSION_TOKEN", &settings.s3.session_token},
+                               {"KAFSCALE_S3_KMS_ARN", &settings.s3.kms_key}}) {
+      if (!value->empty()) return SettingsError{name, "", "it is set, but KAFSCALE_S3_BUCKET is not"};
+    }
+  }
   if (settings.limits.batch_bytes_max > settings.limits.frame_bytes_max) {
     return SettingsError{"KAFKA_MESSAGE_MAX_BYTES", std::to_string(settings.limits.batch_bytes_max),
                          "larger than KAFKA_SOCKET_REQUEST_MAX_BYTES"};

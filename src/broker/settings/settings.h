@@ -28,6 +28,22 @@ struct ListenerSettings {
   bool operator==(const ListenerSettings&) const = default;
 };
 
+// Where objects lie in S3; no bucket: in a local folder. broker/s3_bucket.h makes options of a store from it.
+struct S3Settings {
+  std::string bucket;
+  std::string region;
+  std::string endpoint;            // "": AWS's own of the region
+  std::optional<bool> path_style;  // nullopt: with an endpoint, yes
+  std::string access_key;
+  std::string secret_key;
+  std::string session_token;
+  // What AWS's own tools read, used where there is no access_key.
+  std::string aws_access_key;
+  std::string aws_secret_key;
+  std::string aws_session_token;
+  std::string kms_key;
+};
+
 // A plain value; a broker holds its own copy, fixed at start. default_settings() gives the table's defaults.
 struct Settings {
   runtime::Address kafka_address;
@@ -43,6 +59,7 @@ struct Settings {
   std::string data_folder;
   // First part of every object's key (KAFSCALE_S3_NAMESPACE).
   std::string key_namespace;
+  S3Settings s3;
   uint64_t snapshot_after_bytes = 0;  // of metadata log
   size_t io_threads = 0;              // 0: one a processor
 
@@ -70,7 +87,7 @@ struct Settings {
   bool produce_sync_flush = true;
   uint64_t segment_bytes = 0;
   Duration flush_interval{};
-  // nullopt: as fits the object store (5 ms on a local folder).
+  // nullopt: as fits the object store (5 ms on a local folder, 250 ms on S3).
   std::optional<Duration> append_commit_interval;
 
   Limits limits;

@@ -83,10 +83,10 @@ TEST(Settings, EveryNumberIsCheckedAgainstItsBounds) {
 }
 
 TEST(Settings, WhatIsNotBuiltYetStopsTheStartInsteadOfBeingIgnored) {
-  EXPECT_EQ(
-      error_of({{"KAFSCALE_S3_BUCKET", "prod"}}),
-      "setting KAFSCALE_S3_BUCKET=prod: this version of varve cannot do it yet (objects in S3); unset it to "
-      "start without");
+  EXPECT_EQ(error_of({{"KAFSCALE_CONTROL_ADDR", ":9094"}}),
+            "setting KAFSCALE_CONTROL_ADDR=:9094: this version of varve cannot do it yet (the gRPC control "
+            "port); unset "
+            "it to start without");
   EXPECT_THAT(error_of({{"KAFSCALE_ETCD_ENDPOINTS", "http://etcd:2379"}}), HasSubstr("metadata log in etcd"));
   EXPECT_THAT(error_of({{"KAFSCALE_USE_MEMORY_S3", "true"}}), HasSubstr("cannot do it yet"));
   EXPECT_THAT(error_of({{"KAFSCALE_ACL_ENABLED", "true"}}), HasSubstr("access control"));
@@ -95,6 +95,17 @@ TEST(Settings, WhatIsNotBuiltYetStopsTheStartInsteadOfBeingIgnored) {
 
 TEST(Settings, ASecretIsNeverShown) {
   EXPECT_THAT(error_of({{"KAFSCALE_S3_SECRET_KEY", "hunter2"}}), ::testing::Not(HasSubstr("hunter2")));
+}
+
+TEST(Settings, WhoNamesAStoreNamesABucket) {
+  for (const char* name : {"KAFSCALE_S3_ENDPOINT", "KAFSCALE_S3_ACCESS_KEY", "KAFSCALE_S3_SECRET_KEY",
+                           "KAFSCALE_S3_SESSION_TOKEN", "KAFSCALE_S3_KMS_ARN"}) {
+    EXPECT_EQ(error_of({{name, "hunter2"}}),
+              fmt::format("setting {}: it is set, but KAFSCALE_S3_BUCKET is not", name));
+  }
+  EXPECT_EQ(error_of({{"AWS_ACCESS_KEY_ID", "AK"}, {"AWS_SECRET_ACCESS_KEY", "s"}}), "no error");
+  EXPECT_THAT(error_of({{"KAFSCALE_S3_BUCKET", "a/b"}}), HasSubstr("KAFSCALE_S3_BUCKET=a/b"));
+  EXPECT_THAT(error_of({{"KAFSCALE_S3_BUCKET", "ab"}}), HasSubstr("no name of a bucket"));
 }
 
 TEST(Settings, UnknownNamesAreWarnedAboutUnlessAnotherProgramOwnsThem) {
@@ -205,7 +216,7 @@ TEST(SettingTable, WhereKafScalesPageAndItsCodeDifferThePageHolds) {
       {"KAFSCALE_S3_BUCKET", ""},
       {"KAFSCALE_S3_REGION", "us-east-1"},
       {"KAFSCALE_S3_ENDPOINT", ""},
-      {"KAFSCALE_S3_PATH_STYLE", "false"},
+      {"KAFSCALE_S3_PATH_STYLE", ""},  // page: false; code, and here: true with an endpoint
       {"KAFSCALE_S3_READ_BUCKET", ""},
       {"KAFSCALE_S3_READ_REGION", ""},
       {"KAFSCALE_S3_READ_ENDPOINT", ""},
