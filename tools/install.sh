@@ -19,7 +19,7 @@ client_packages=(kcat)
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format-19 clang-tidy-19 llvm-19 shellcheck
-  kcat python3-venv ca-certificates openjdk-17-jdk-headless maven make curl procps
+  kcat python3-venv ca-certificates openjdk-17-jdk-headless maven make curl procps faketime
 )
 
 main() {

@@ -29,7 +29,7 @@ COUNTS = {
     #                        quick  normal   long
     "VARVE_SIM_SEEDS":      (30,    300,     1000),
     "VARVE_ASAN_SIM_SEEDS": (5,     20,      60),
-    "VARVE_BUG_SECONDS":    (5,     20,      120),
+    "VARVE_BUG_SECONDS":    (10,    20,      120),
     "VARVE_KILLS":          (3,     20,      100),
     "VARVE_POWER_CUTS":     (10,    40,      200),
     "VARVE_FUZZ_SECONDS":   (1,     5,       60),
@@ -252,8 +252,9 @@ def bring_clients(context):
 
 
 def build_e2e(context, is_patient):
-    build("release", ["varve"], is_patient)
-    build("dev", ["protocol_vectors"], is_patient)  # the release build has no programs for tests
+    build("release", ["varve", "varve_store_proxy"], is_patient)
+    # The release build has no programs for tests.
+    build("dev", ["protocol_vectors", "object_store_s3_test"], is_patient)
 
 
 def stage_e2e(context):

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 from harness import wire  # noqa: E402
 from harness.broker import KafkaBroker, VarveBroker, accepts  # noqa: E402
-from harness.uploads import uploads_a_second  # noqa: E402
+from harness.uploads import Load  # noqa: E402
 from harness.wire import Connection, batch  # noqa: E402
 
 ROUNDS = 5
@@ -96,7 +96,7 @@ def uploads():
         with VarveBroker(settings={"DISKLESS_APPEND_COMMIT_INTERVAL_MS": "100"}) as broker:
             broker.start()
             for partitions, values in rates.items():
-                values.append(uploads_a_second(broker, partitions, 6))
+                values.append(Load(broker, partitions).run(6).uploads_a_second)
     for partitions, values in rates.items():
         figure(f"uploads a second, 500 batches a second over {partitions} partitions", values, "/s")
 

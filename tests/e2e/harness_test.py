@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 from differential import comparison  # noqa: E402
 from differential.side import Step  # noqa: E402
 from harness import groups  # noqa: E402
-from harness.kills import violations  # noqa: E402
+from harness.kills import Outcome, violations  # noqa: E402
 from harness.members import parse_event  # noqa: E402
 from harness.records import as_kafka_python_sends, as_kcat_sends, difference, draw_points, draw_records  # noqa: E402
 import record_lines  # noqa: E402
@@ -74,36 +74,44 @@ class Records(unittest.TestCase):
 
 
 class Kills(unittest.TestCase):
-    """The judge of the kill test sees each thing that can go wrong."""
+    """The judge of the kill tests sees each thing that can go wrong."""
 
     @staticmethod
-    def records(mode, sequences):
-        return [record_lines.Record(0, offset, 0, None, f"{mode}:0:{sequence}:".encode(), ())
+    def records(sender, sequences):
+        return [record_lines.Record(0, offset, 0, None, f"{sender}:0:{sequence}:".encode(), ())
                 for offset, sequence in enumerate(sequences)]
 
     def test_a_run_in_order_is_right(self):
-        acknowledged = {(0, 0): 0, (0, 1): 1, (0, 2): -1}
-        self.assertEqual([], violations("idempotent", acknowledged, [], [], self.records("idempotent", (0, 1, 2))))
-        self.assertEqual([], violations("plain", {(0, 1): 1}, ["0 3 x"], [], self.records("plain", (0, 1, 0, 1, 2))))
+        outcome = Outcome("a", "idempotent", {(0, 0): 0, (0, 1): 1, (0, 2): -1})
+        self.assertEqual([], violations([outcome], self.records("a", (0, 1, 2))))
+        outcome = Outcome("a", "plain", {(0, 1): 1}, ["0 3 x"])
+        self.assertEqual([], violations([outcome], self.records("a", (0, 1, 0, 1, 2))))
+
+    def test_producers_of_one_topic_are_judged_by_their_own_records(self):
+        mixed = [record._replace(offset=at) for at, record in enumerate(
+            [*self.records("a", (0, 1)), *self.records("b", (0,)), *self.records("a", (2,)), *self.records("b", (1,))])]
+        a, b = Outcome("a", "idempotent", {(0, 2): 3}), Outcome("b", "idempotent", {(0, 1): 4})
+        self.assertEqual([], violations([a, b], mixed))
+        self.assertEqual(["b: (0, 2) was acknowledged and is gone"],
+                         violations([a, Outcome("b", "idempotent", {(0, 2): 3})], mixed))
 
     def test_what_is_wrong_is_found(self):
-        for expected, mode, acknowledged, failed, unanswered, sequences in (
-                ("is gone", "plain", {(0, 2): 2}, [], [], (0, 1)),
-                ("was acknowledged at 0 and stands at [1]", "plain", {(0, 1): 0}, [], [], (0, 1)),
-                ("came 2 times", "idempotent", {}, [], [], (0, 1, 1)),
-                ("out of order", "plain", {}, [], [], (0, 2, 1)),
-                ("refused", "idempotent", {}, ["0 5 timed out"], [], (0, 1)),
-                ("never answered", "idempotent", {}, [], ["0 5 unanswered"], (0, 1)),
-                ("never answered", "plain", {}, [], ["0 5 unanswered"], (0, 1))):
+        for expected, outcome, sequences in (
+                ("is gone", Outcome("a", "plain", {(0, 2): 2}), (0, 1)),
+                ("was acknowledged at 0 and stands at [1]", Outcome("a", "plain", {(0, 1): 0}), (0, 1)),
+                ("came 2 times", Outcome("a", "idempotent"), (0, 1, 1)),
+                ("out of order", Outcome("a", "plain"), (0, 2, 1)),
+                ("refused", Outcome("a", "idempotent", failed=["0 5 timed out"]), (0, 1)),
+                ("never answered", Outcome("a", "idempotent", unanswered=["0 5 unanswered"]), (0, 1)),
+                ("never answered", Outcome("a", "plain", unanswered=["0 5 unanswered"]), (0, 1))):
             with self.subTest(expected):
-                wrong = violations(mode, acknowledged, failed, unanswered, self.records(mode, sequences))
+                wrong = violations([outcome], self.records("a", sequences))
                 self.assertEqual(1, len(wrong), wrong)
                 self.assertIn(expected, wrong[0])
 
     def test_gaps_and_foreign_records_are_found(self):
-        records = self.records("plain", (0, 1))
-        self.assertIn("gaps", violations("plain", {}, [], [], records[1:])[0])
-        self.assertIn("a record of other", violations("plain", {}, [], [], self.records("other", (0,)))[0])
+        self.assertIn("gaps", violations([Outcome("a", "plain")], self.records("a", (0, 1))[1:])[0])
+        self.assertIn("a record of other", violations([Outcome("a", "plain")], self.records("other", (0,)))[0])
 
 
 class Groups(unittest.TestCase):

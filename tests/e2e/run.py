@@ -24,11 +24,11 @@ from harness.places import mode  # noqa: E402
 # Tests of what a client can see, which hold for any broker.
 ANY_BROKER = ("test_answers", "test_applications", "test_cases", "test_client_cases", "test_clients",
               "test_console_tools", "test_groups", "test_group_kill", "test_protocol", "test_kill")
-# What takes too long for a quick run: many starts of Java, a wait of a minute.
-NOT_QUICK = ("test_applications", "test_console_tools.ConsoleTools.test_kafka_", "test_deletion")
+# What takes too long for a quick run: many starts of Java, a wait of a minute, the same once more.
+NOT_QUICK = ("test_applications", "test_console_tools.ConsoleTools.test_kafka_", "test_deletion", "test_s3_clients")
 
 # Those that hold the broker to a time, and fail where something else has the machine.
-TIMED = ("test_start_and_stop", "test_puts")
+TIMED = ("test_start_and_stop", "test_puts", "test_s3_costs")
 
 
 class Result(unittest.TestResult):

@@ -27,11 +27,15 @@ class ClientMatrix(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.broker = broker_class()()
+        cls.broker = cls.make_broker()
         cls.addClassCleanup(cls.broker.__exit__)
         cls.broker.start()
         cls.written = {}  # topic: the records as the broker has to have them
         cls.records = count("VARVE_RECORDS", 5000)
+
+    @classmethod
+    def make_broker(cls):
+        return broker_class()()
 
     def codecs(self, client):
         # A quick run takes two codecs a client, and all five over the clients.

@@ -4,7 +4,7 @@ import unittest
 
 from harness.broker import VarveBroker
 from harness.places import mode
-from harness.uploads import uploads_a_second
+from harness.uploads import Load
 
 # A setting as for a distant object store, so that the interval and not the folder's speed decides.
 INTERVAL_MS = 100
@@ -16,7 +16,7 @@ class Puts(unittest.TestCase):
         self.addCleanup(broker.__exit__)
         broker.start()
         seconds = 2 if mode() == "quick" else 6
-        rates = {partitions: uploads_a_second(broker, partitions, seconds) for partitions in (1, 100, 1000)}
+        rates = {partitions: Load(broker, partitions).run(seconds).uploads_a_second for partitions in (1, 100, 1000)}
         self.assertGreater(min(rates.values()), 0, rates)
         # Never more than one an interval on average; what an idle broker sends at once comes on top.
         most = 1.05 * 1000 / INTERVAL_MS + 3 / seconds

@@ -1,8 +1,8 @@
-"""Produces numbered records without pause while the broker is killed and comes back; runs in confluent's venv.
+"""Produces numbered records without pause while the broker, or its store, goes and comes back; runs in confluent's venv.
 
-    kill_producer.py BOOTSTRAP TOPIC PARTITIONS idempotent|plain RATE STOP-FILE RESULT-FILE
+    kill_producer.py BOOTSTRAP TOPIC PARTITIONS SENDER idempotent|plain RATE STOP-FILE RESULT-FILE
 
-A value is "<mode>:<partition>:<sequence>:<padding>", each partition's sequence rising from 0. When the stop file is
+A value is "<sender>:<partition>:<sequence>:<padding>", each partition's sequence rising from 0. When the stop file is
 there, it sends no more, waits until everything is answered, and writes one line for each record that it sent:
 partition, sequence, offset. A record that was refused has the error's name in place of its offset, one that the broker
 did not answer in ANSWER_SECONDS the word "unanswered".
@@ -20,7 +20,7 @@ ANSWER_SECONDS = 120
 
 
 def main():
-    bootstrap, topic, partitions, mode, rate, stop_path, result_path = sys.argv[1:]
+    bootstrap, topic, partitions, sender, mode, rate, stop_path, result_path = sys.argv[1:]
     # Without a timeout of its own for a message: else the client would answer in the place of a broker that does not.
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 2, "reconnect.backoff.ms": 10,
                 "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20, "message.timeout.ms": 0,
@@ -46,7 +46,7 @@ def main():
         partition = random.randrange(len(sequences))
         sequence = sequences[partition]
         sequences[partition] += 1
-        value = f"{mode}:{partition}:{sequence}:".encode() + b"." * random.choice((0, 100, 3000))
+        value = f"{sender}:{partition}:{sequence}:".encode() + b"." * random.choice((0, 100, 3000))
         while True:
             try:
                 producer.produce(topic, value, partition=partition, callback=delivered(partition, sequence))
