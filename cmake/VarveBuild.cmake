@@ -7,8 +7,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
 
 set(VARVE_SANITIZE "" CACHE STRING "Value for -fsanitize=, for example address,undefined")
 option(VARVE_FUZZ "Build x_fuzz.cc files as libFuzzer programs" OFF)
-# A third of a cold build. Not in the preset dev: there a file that includes too little is found out.
-option(VARVE_PRECOMPILED_HEADERS "Read the headers that most files include only once" OFF)
+# A third of a cold build. Tests only in the preset dev: there a file of the product that includes too little is found out.
+set(VARVE_PRECOMPILED_HEADERS OFF CACHE STRING "Who reads the headers that most include only once: OFF, TESTS or ALL")
 
 # Dev: quick to compile, still fast enough for thousands of simulated seeds.
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
@@ -28,7 +28,6 @@ if(VARVE_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${VARVE_CCACHE}")
   if(VARVE_PRECOMPILED_HEADERS)  # ccache keeps nothing that was compiled with them otherwise
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${VARVE_CCACHE}")
-    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   endif()
 endif()
 
@@ -50,10 +49,12 @@ if(VARVE_TESTS)
   find_package(benchmark QUIET)
 endif()
 
+# Without a time in them ccache can keep what was compiled with them.
+set(VARVE_PRECOMPILED_OPTIONS "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
 # varve_precompile(<target> LIBRARY|TEST): lets the target use the precompiled headers of its kind, which the first
 # module, src/base, makes (it has found fmt).
 function(varve_precompile target kind)
-  if(NOT VARVE_PRECOMPILED_HEADERS)
+  if(NOT VARVE_PRECOMPILED_HEADERS OR (kind STREQUAL "LIBRARY" AND NOT VARVE_PRECOMPILED_HEADERS STREQUAL "ALL"))
     return()
   endif()
   set(owner "varve_precompiled_${kind}")
@@ -64,12 +65,14 @@ function(varve_precompile target kind)
       <algorithm> <array> <coroutine> <expected> <functional> <map> <memory> <optional> <set> <span> <string>
       <string_view> <utility> <variant> <vector> <fmt/format.h>)
     target_link_libraries(${owner} PRIVATE fmt::fmt)
+    target_compile_options(${owner} PRIVATE ${VARVE_PRECOMPILED_OPTIONS})
     if(kind STREQUAL "TEST")
       target_link_libraries(${owner} PRIVATE GTest::gmock)
       target_precompile_headers(${owner} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
       target_compile_options(${owner} PRIVATE ${VARVE_TEST_OPTIONS})
     endif()
   endif()
+  target_compile_options(${target} PRIVATE ${VARVE_PRECOMPILED_OPTIONS})
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
