@@ -84,10 +84,11 @@ class Settings(unittest.TestCase):
                 self.assert_refuses(self.broker(**{name: value}), name)
 
     def test_nothing_falls_back_to_memory_in_silence(self):
-        """Hosts that this build does not have are refused, not passed over."""
-        for name, value in (("KAFSCALE_ETCD_ENDPOINTS", "http://127.0.0.1:1"), ("KAFSCALE_S3_BUCKET", "records")):
+        """A host that this build does not have is refused, not passed over; so is a bucket without a key for it."""
+        for name, value, named in (("KAFSCALE_ETCD_ENDPOINTS", "http://127.0.0.1:1", "KAFSCALE_ETCD_ENDPOINTS"),
+                                   ("KAFSCALE_S3_BUCKET", "records", "KAFSCALE_S3_ACCESS_KEY")):
             with self.subTest(name=name):
-                self.assert_refuses(self.broker(**{name: value}), name)
+                self.assert_refuses(self.broker(**{name: value}), named)
 
     def test_a_port_that_is_taken_stops_the_start_and_is_named(self):
         first = self.broker()

@@ -67,9 +67,10 @@ class ObjectStore:
                 time.sleep(0.2)
 
     def kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.process = None
+        process, self.process = self.process, None
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
     def settings(self, bucket):
         """What a broker has to be told."""
@@ -105,10 +106,12 @@ class SeaweedFS(ObjectStore):
         data = self.folder / "data"
         data.mkdir(exist_ok=True)
         program = next((TOOLS / "seaweedfs").glob("lib/python3*/site-packages/**/weed"), TOOLS / "seaweedfs/bin/weed")
-        ports = {part: free_port() for part in ("master", "volume", "filer")}
+        # Of gRPC too: by default 10,000 above the others, where outgoing connections take theirs from.
+        ports = [*(f"-{part}.port={free_port()}" for part in ("master", "volume", "filer")),
+                 *(f"-{part}.port.grpc={free_port()}" for part in ("master", "volume", "filer", "s3"))]
         return [str(program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={data}", "-filer", "-s3",
-                f"-s3.port={self.port}", f"-s3.config={config}", "-master.volumeSizeLimitMB=1024",
-                *(f"-{part}.port={port}" for part, port in ports.items())]
+                f"-s3.port={self.port}", "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={config}",
+                "-master.volumeSizeLimitMB=1024", *ports]
 
 
 class VersityGateway(ObjectStore):
